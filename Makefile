@@ -1,0 +1,45 @@
+# `make` alone lists the targets. PYTHON chooses the interpreter that .venv is made with;
+# ARGS reaches pytest: make test ARGS="-k java".
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install everything into it, a Java too if there is none
+
+check: setup ## lint, formatting, types, who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup ## every test, with the branch coverage of engine and checkpoint
+	$(BIN)/python -m pytest --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
+		--cov-report=term --cov-fail-under=95 $(ARGS)
+
+demo: setup ## a stream from start to recovery, narrated
+	$(BIN)/python examples/demo.py
+
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Penstock needs Python 3.11 or newer, as PySpark 4.3 does; $(PYTHON) is" \
+			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable '.[dev]'
+	@$(WHICH_JAVA) 2>/dev/null || { $(PIP) --editable '.[java]' && $(WHICH_JAVA); }
+	@touch $@

@@ -1,0 +1,115 @@
+"""The handle on a running query, with PySpark's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkValueError
+from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from penstock.api.errors import StreamingQueryException
+from penstock.engine.stream_execution import StreamExecution
+from penstock.errors import StreamFailedError
+
+
+class StreamingQuery(PySparkStreamingQuery):
+    """A query that Penstock runs. Every method may be called from any thread."""
+
+    def __init__(self, execution: StreamExecution) -> None:
+        self._execution = execution
+        self._exception: StreamingQueryException | None = None
+
+    @property
+    def id(self) -> str:
+        """The id that stays the same over restarts from the same checkpoint."""
+        return self._execution.identity.id
+
+    @property
+    def runId(self) -> str:
+        """The id of this run."""
+        return self._execution.identity.run_id
+
+    @property
+    def name(self) -> str:
+        """The name given to the query, None if it has none."""
+        return self._execution.identity.name  # type: ignore[return-value]  # None, as in PySpark
+
+    @property
+    def isActive(self) -> bool:
+        return self._execution.is_active
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the query is doing this moment."""
+        status = self._execution.reporter.status
+        return {
+            "message": status.message,
+            "isDataAvailable": status.is_data_available,
+            "isTriggerActive": status.is_trigger_active,
+        }
+
+    @property
+    def recentProgress(self) -> list[StreamingQueryProgress]:
+        """The latest progress records, oldest first."""
+        recent = self._execution.reporter.recent_progress
+        return [StreamingQueryProgress.fromJson(progress.to_dict()) for progress in recent]
+
+    @property
+    def lastProgress(self) -> StreamingQueryProgress | None:
+        """The latest progress record, None before the first."""
+        last = self._execution.reporter.last_progress
+        return None if last is None else StreamingQueryProgress.fromJson(last.to_dict())
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        """Wait for the end of the query; raises what it died of.
+
+        With a timeout in seconds: whether it has ended by then.
+        """
+        if timeout is None:
+            self._raising(lambda: self._execution.await_termination())
+            return None
+        if timeout <= 0:
+            raise PySparkValueError(
+                errorClass="VALUE_NOT_POSITIVE",
+                messageParameters={"arg_name": "timeout", "arg_value": type(timeout).__name__},
+            )
+        return bool(self._raising(lambda: self._execution.await_termination(timeout)))
+
+    def processAllAvailable(self) -> None:
+        """Wait until all data that is available now is processed. Meant for tests."""
+        self._raising(self._execution.process_all_available)
+
+    def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
+        """Stop the query and wait until it has.
+
+        At once, as Spark does; or, with `graceful`, when the batch that runs is committed. With a
+        timeout in seconds: QueryStopTimeoutError if it has not stopped by then.
+        """
+        self._execution.stop(graceful=graceful, timeout=timeout)
+
+    def exception(self) -> StreamingQueryException | None:
+        """What the query died of, None if it runs or ended well."""
+        failure = self._execution.failure
+        if failure is None:
+            return None
+        if self._exception is None:
+            self._exception = StreamingQueryException(failure)
+        return self._exception
+
+    def explain(self, extended: bool = False) -> None:
+        """Print the physical plan of the latest batch."""
+        print(self._execution.explain(extended=extended))
+
+    def __repr__(self) -> str:
+        state = self._execution.state.value
+        return f"Streaming Query {self._execution.identity} [state = {state}]"
+
+    def _raising(self, wait: Any) -> Any:
+        """Call something that waits, with a failure of the query as PySpark raises it."""
+        try:
+            return wait()
+        except StreamFailedError:
+            exception = self.exception()
+            assert exception is not None
+            raise exception from exception.__cause__

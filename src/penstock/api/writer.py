@@ -1,0 +1,245 @@
+"""The way a query is started, with PySpark's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
+
+from penstock.api.manager import manager_of
+from penstock.api.query import StreamingQuery
+from penstock.api.sink import PythonSink
+from penstock.engine.clock import Clock
+from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    OneTimeTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
+from penstock.errors import UnsupportedError
+from penstock.spark.session_facts import processing_time_trigger
+from penstock.spark.sink_factory import SinkRequest
+from penstock.spark.start import StartRequest, prepare_query
+from penstock.spark.support import require_supported
+
+OptionValue = bool | float | int | str | None
+
+
+class DataStreamWriter:
+    """Says what becomes of a streaming DataFrame; `start` or `toTable` makes it so.
+
+    Every setting is first made on PySpark's own writer, so that a mistake is found where and as
+    PySpark finds it.
+    """
+
+    def __init__(self, df: DataFrame) -> None:
+        require_supported(df.sparkSession)
+        self._df = df
+        self._checked = PySparkDataStreamWriter(df)
+        self._format: str | None = None
+        self._output_mode = "append"
+        self._options: dict[str, str] = {}
+        self._partition_columns: list[str] | None = None
+        self._clustering_columns: list[str] | None = None
+        self._trigger: Trigger = ProcessingTimeTrigger(0)
+        self._refused_trigger: str | None = None
+        self._foreach: Any = None
+        self._batch_function: Callable[[DataFrame, int], None] | None = None
+        self._batch_function_name: str | None = None
+        self._clock: Clock | None = None
+        self._faults: FaultInjector = NO_FAULTS
+
+    def outputMode(self, outputMode: str) -> DataStreamWriter:
+        """`append`, `complete` or `update`."""
+        self._checked.outputMode(outputMode)
+        self._output_mode = outputMode
+        return self
+
+    def format(self, source: str) -> DataStreamWriter:
+        """The kind of sink: `parquet`, `console`, `memory`, ..."""
+        self._checked.format(source)
+        self._format = source
+        self._foreach = self._batch_function = self._batch_function_name = None
+        return self
+
+    def option(self, key: str, value: OptionValue) -> DataStreamWriter:
+        """An option of the sink, or `checkpointLocation`."""
+        self._checked.option(key, value)
+        for known in [known for known in self._options if known.lower() == key.lower()]:
+            del self._options[known]
+        if value is not None:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: OptionValue) -> DataStreamWriter:
+        """Several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def partitionBy(self, *cols: Any) -> DataStreamWriter:
+        """The columns by which a file sink lays out its directories."""
+        self._checked.partitionBy(*cols)
+        self._partition_columns = _flatten(cols)
+        return self
+
+    def clusterBy(self, *cols: Any) -> DataStreamWriter:
+        """The columns by which a table that supports it is clustered."""
+        self._checked.clusterBy(*cols)
+        self._clustering_columns = _flatten(cols)
+        return self
+
+    def queryName(self, queryName: str) -> DataStreamWriter:
+        """A name, unique among the running queries of the session."""
+        self._checked.queryName(queryName)
+        self._options["queryName"] = queryName
+        return self
+
+    def trigger(
+        self,
+        *,
+        processingTime: str | None = None,
+        once: bool | None = None,
+        continuous: str | None = None,
+        availableNow: bool | None = None,
+        realTime: str | None = None,
+    ) -> DataStreamWriter:
+        """When batches run. Continuous and real-time mode are refused at the start."""
+        self._checked.trigger(  # type: ignore[call-overload,misc]  # PySpark checks it
+            processingTime=processingTime,
+            once=once,
+            continuous=continuous,
+            availableNow=availableNow,
+            realTime=realTime,
+        )
+        self._refused_trigger = None
+        if processingTime is not None:
+            self._trigger = processing_time_trigger(self._df.sparkSession, processingTime)
+        elif once is not None:
+            self._trigger = OneTimeTrigger()
+        elif availableNow is not None:
+            self._trigger = AvailableNowTrigger()
+        else:
+            self._refused_trigger = "continuous" if continuous is not None else "realTime"
+        return self
+
+    def foreach(self, f: Any) -> DataStreamWriter:
+        """Hand every row to a function, or to an object with `open`, `process` and `close`."""
+        self._checked.foreach(f)
+        self._format, self._foreach = "foreach", f
+        self._batch_function = self._batch_function_name = None
+        return self
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> DataStreamWriter:
+        """Hand every batch, with its id, to a function. It is called in this process."""
+        if not callable(func):
+            raise PySparkTypeError(
+                errorClass="NOT_CALLABLE",
+                messageParameters={"arg_name": "func", "arg_type": type(func).__name__},
+            )
+        self._format, self._batch_function = "foreachBatch", func
+        self._foreach = self._batch_function_name = None
+        return self
+
+    def sink(self, sink: PythonSink) -> DataStreamWriter:
+        """Hand every batch to a sink written in Python."""
+        self.foreachBatch(lambda df, batch_id: sink.add_batch(batch_id, df))
+        self._batch_function_name = str(sink)
+        return self
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
+        **options: OptionValue,
+    ) -> StreamingQuery:
+        """Start the query; returns once it runs."""
+        self._take(format, outputMode, partitionBy, queryName, options)
+        return self._start(path=path, table=None)
+
+    def toTable(
+        self,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: str | list[str] | None = None,
+        queryName: str | None = None,
+        **options: OptionValue,
+    ) -> StreamingQuery:
+        """Start the query into a table, which is made if it does not exist."""
+        self._take(format, outputMode, partitionBy, queryName, options)
+        return self._start(path=None, table=tableName)
+
+    def _take(
+        self,
+        format: str | None,
+        output_mode: str | None,
+        partition_by: str | list[str] | None,
+        query_name: str | None,
+        options: dict[str, OptionValue],
+    ) -> None:
+        self.options(**options)
+        if output_mode is not None:
+            self.outputMode(output_mode)
+        if partition_by is not None:
+            self.partitionBy(partition_by)
+        if format is not None:
+            self.format(format)
+        if query_name is not None:
+            self.queryName(query_name)
+
+    def _start(self, path: str | None, table: str | None) -> StreamingQuery:
+        if self._refused_trigger is not None:
+            raise UnsupportedError(
+                f"Penstock runs micro-batches; the trigger {self._refused_trigger!r} is not "
+                "supported. Use processingTime, once or availableNow, or start this query with "
+                "Spark's own engine (df.writeStream)."
+            )
+        manager = manager_of(self._df.sparkSession)
+        execution, after_start = prepare_query(
+            self._df,
+            StartRequest(
+                sink=self._sink_request(),
+                trigger=self._trigger,
+                path=path,
+                table=table,
+                clock=self._clock,
+                faults=self._faults,
+            ),
+            on_terminated=manager.notify_termination,
+        )
+        query = manager.start(execution)
+        after_start()
+        return query
+
+    def _sink_request(self) -> SinkRequest:
+        default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))
+        return SinkRequest(
+            format=self._format or default,
+            output_mode=self._output_mode,
+            options=dict(self._options),
+            partition_columns=self._partition_columns,
+            clustering_columns=self._clustering_columns,
+            foreach=self._foreach,
+            batch_function=self._batch_function,
+            batch_function_name=self._batch_function_name,
+        )
+
+
+def write_stream(df: DataFrame) -> DataStreamWriter:
+    """A writer for a streaming DataFrame, like `df.writeStream`, whose query Penstock runs."""
+    return DataStreamWriter(df)
+
+
+def _flatten(columns: tuple[Any, ...]) -> list[str]:
+    """PySpark's two ways of giving columns, one by one or as one list, as a list."""
+    if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
+        return list(columns[0])
+    return list(columns)

@@ -1,0 +1,25 @@
+"""What is on disk: metadata log, offset log, commit log, and the directory as a whole.
+
+Pure Python: nothing here needs a JVM, so a checkpoint can be read wherever its files can.
+"""
+
+from penstock.checkpoint.commit_log import CommitLog, CommitMetadata
+from penstock.checkpoint.directory import CheckpointDirectory
+from penstock.checkpoint.files import CheckpointFiles
+from penstock.checkpoint.local_files import LocalFiles
+from penstock.checkpoint.metadata_log import MetadataLog
+from penstock.checkpoint.offset_seq import OffsetSeq, OffsetSeqLog, OffsetSeqMetadata
+from penstock.checkpoint.stream_metadata import StreamMetadata
+
+__all__ = [
+    "CheckpointDirectory",
+    "CheckpointFiles",
+    "CommitLog",
+    "CommitMetadata",
+    "LocalFiles",
+    "MetadataLog",
+    "OffsetSeq",
+    "OffsetSeqLog",
+    "OffsetSeqMetadata",
+    "StreamMetadata",
+]

@@ -1,0 +1,63 @@
+"""A checkpoint as a whole: its query id, its two logs, and where its other parts live."""
+
+from __future__ import annotations
+
+from penstock.checkpoint.commit_log import CommitLog
+from penstock.checkpoint.files import CheckpointFiles
+from penstock.checkpoint.offset_seq import OffsetSeqLog
+from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.errors import CheckpointNotEmptyError, MissingMetadataError
+
+
+class CheckpointDirectory:
+    """The checkpoint at a root: `metadata`, `offsets/`, `commits/`, `sources/`, `state/`."""
+
+    def __init__(self, files: CheckpointFiles) -> None:
+        self.files = files
+        self.offset_log = OffsetSeqLog(files)
+        self.commit_log = CommitLog(files)
+
+    @property
+    def root(self) -> str:
+        return self.files.root
+
+    @property
+    def state_path(self) -> str:
+        return self.files.path("state")
+
+    def source_path(self, source_id: int | str) -> str:
+        """Where the source of that number or name may keep what is its own."""
+        return self.files.path(f"sources/{source_id}")
+
+    def read_or_create_metadata(self) -> StreamMetadata:
+        """The stable identity of the query; made and written if the checkpoint is new.
+
+        Raises MissingMetadataError if there are log entries but no identity: a new id would make
+        a sink that remembers ids take every old batch for a new one.
+        """
+        metadata = StreamMetadata.read(self.files)
+        if metadata is None:
+            if self.offset_log.list_batches() or self.commit_log.list_batches():
+                raise MissingMetadataError(
+                    f"Checkpoint location {self.root} is in an inconsistent state: the metadata "
+                    "file is missing but offset and/or commit logs contain data. Please restore "
+                    "the metadata file or create a new checkpoint directory."
+                )
+            metadata = StreamMetadata.new()
+            metadata.write(self.files)
+        return metadata
+
+    def verify_new(self) -> None:
+        """Raise CheckpointNotEmptyError if a first batch would meet files of an earlier query."""
+        found = {
+            "offsets": bool(self.offset_log.list_batches()),
+            "commits": bool(self.commit_log.list_batches()),
+            "state": not self.files.is_empty("state"),
+        }
+        for name, has_entries in found.items():
+            if has_entries:
+                raise CheckpointNotEmptyError(
+                    f"The checkpoint location {self.files.path(name)} should be empty on batch 0\n"
+                    "Please either use a new checkpoint location, or delete the existing data in "
+                    "the checkpoint location."
+                )

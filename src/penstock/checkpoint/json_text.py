@@ -1,0 +1,32 @@
+"""JSON as Spark writes it: compact, keys in the order they were given, no ASCII escapes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.errors import MalformedLogError
+
+
+def to_json(value: Any) -> str:
+    """One line of JSON in Spark's spelling."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def object_from_json(text: str, what: str) -> dict[str, Any]:
+    """The JSON object in `text`; MalformedLogError, naming `what` it was to be, if it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError as exc:
+        raise MalformedLogError(f"{what} is not JSON ({exc}): {text[:200]!r}") from exc
+    if not isinstance(value, dict):
+        raise MalformedLogError(f"{what} is not a JSON object: {text[:200]!r}")
+    return value
+
+
+def integer_field(fields: dict[str, Any], name: str, what: str) -> int:
+    """An integer field, 0 where it is absent, as Spark reads it."""
+    value = fields.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise MalformedLogError(f"{what} has {name!r} = {value!r}, which is not a whole number")
+    return value

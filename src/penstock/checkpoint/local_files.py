@@ -1,0 +1,164 @@
+"""Checkpoint files in a local directory."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from penstock.checkpoint.files import CheckpointFiles
+
+_UNNAMED_UNSUPPORTED = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
+
+
+class LocalFiles(CheckpointFiles):
+    """A local directory, written to with the care a write-ahead log needs.
+
+    A new file is written without its name, synced, and then linked to the name. The link is what
+    makes it write-if-absent: it fails when the name is taken. Then the directory is synced, so
+    that the name survives a crash as well as the data does. Where the system allows it the file
+    has no name at all until then, so that even a kill in the middle leaves nothing behind.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], uri: str | None = None) -> None:
+        """`uri` is how the directory is called in messages and by Spark, if not by its path."""
+        self._root = Path(root)
+        self._uri = str(self._root) if uri is None else uri
+
+    @property
+    def root(self) -> str:
+        return self._uri
+
+    def create_if_absent(self, name: str, data: bytes) -> bool:
+        target = self._root / name
+        if target.exists():
+            return False
+        self._make_directories(target.parent)
+        with _directory(target.parent) as directory:
+            # Before the link: a crash in between must not leave the file with a stale checksum.
+            _unlink(_checksum_twin(target))
+            if not _link_new_file(target, data, directory):
+                return False
+            os.fsync(directory)
+        return True
+
+    def read(self, name: str) -> bytes:
+        return (self._root / name).read_bytes()
+
+    def exists(self, name: str) -> bool:
+        return (self._root / name).exists()
+
+    def list_names(self, directory: str) -> list[str]:
+        try:
+            with os.scandir(self._root / directory) as entries:
+                return [entry.name for entry in entries if entry.is_file()]
+        except FileNotFoundError:
+            return []
+
+    def is_empty(self, directory: str) -> bool:
+        try:
+            with os.scandir(self._root / directory) as entries:
+                return next(entries, None) is None
+        except FileNotFoundError:
+            return True
+
+    def delete(self, name: str) -> None:
+        target = self._root / name
+        _unlink(target)
+        _unlink(_checksum_twin(target))
+
+    def delete_all(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._root)
+
+    @staticmethod
+    def _make_directories(directory: Path) -> None:
+        """Make the directory and those above it, each synced into its parent."""
+        if directory.is_dir():
+            return
+        LocalFiles._make_directories(directory.parent)
+        try:
+            directory.mkdir(exist_ok=True)
+        except FileExistsError as exc:
+            what = "A file is in the place of a directory of the checkpoint"
+            raise NotADirectoryError(errno.ENOTDIR, what, str(directory)) from exc
+        with _directory(directory.parent) as parent:
+            os.fsync(parent)
+
+
+def _checksum_twin(target: Path) -> Path:
+    """Where Hadoop's checksummed file system keeps the checksum of `target`.
+
+    One that outlives its file makes Hadoop refuse the next file of that name.
+    """
+    return target.with_name(f".{target.name}.crc")
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+@contextlib.contextmanager
+def _directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _link_new_file(target: Path, data: bytes, directory: int) -> bool:
+    """Give a new, synced file with `data` the name `target`. False if the name is taken."""
+    unnamed = _open_unnamed(target.parent)
+    if unnamed is None:
+        return _link_from_temporary(target, data)
+    try:
+        _write_synced(unnamed, data)
+        # The directory descriptor makes Python call linkat(2), which follows the /proc link.
+        os.link(f"/proc/self/fd/{unnamed}", target, src_dir_fd=directory, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    finally:
+        os.close(unnamed)
+    return True
+
+
+def _open_unnamed(parent: Path) -> int | None:
+    """A file without a name in `parent`, or None where the system knows no such thing."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(parent, flag | os.O_WRONLY, 0o644)
+    except OSError as exc:
+        if exc.errno in _UNNAMED_UNSUPPORTED:
+            return None
+        raise
+
+
+def _link_from_temporary(target: Path, data: bytes) -> bool:
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            _write_synced(descriptor, data)
+        finally:
+            os.close(descriptor)
+        os.link(temporary, target)
+    except FileExistsError:
+        return False
+    finally:
+        _unlink(temporary)
+    return True
+
+
+def _write_synced(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.fsync(descriptor)

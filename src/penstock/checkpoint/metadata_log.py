@@ -1,0 +1,167 @@
+"""A log of one file per batch: `add` once, `get` for ever, `purge` what is no longer needed."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from penstock.checkpoint.files import CheckpointFiles
+from penstock.errors import (
+    CheckpointError,
+    MalformedLogError,
+    MissingBatchError,
+    UnsupportedLogVersionError,
+)
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+_CACHED_ENTRIES = 2
+_PURGED_WITHOUT_LISTING = 3
+
+
+class MetadataLog(ABC, Generic[T]):
+    """The entries of a directory whose file names are batch ids.
+
+    The last two entries that this object added are kept in memory and answered from there: the
+    engine asks for nothing else while it runs. Files whose names are not batch ids (temporary
+    files, checksums, strangers) are never read and never removed.
+
+    Not thread-safe, with one exception: `purge` may run on another thread beside `add` and `get`.
+    """
+
+    def __init__(self, files: CheckpointFiles, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._cache: dict[int, T] = {}
+        self._last_purged = -1
+
+    @abstractmethod
+    def serialize(self, entry: T) -> bytes:
+        """The bytes of an entry's file."""
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> T:
+        """The entry in a file's bytes. Raises MalformedLogError or UnsupportedLogVersionError."""
+
+    def add(self, batch_id: int, entry: T) -> bool:
+        """Write the entry of a batch. Returns False, having changed nothing, if it is there."""
+        if batch_id in self._cache:
+            return False
+        if not self._files.create_if_absent(self._name(batch_id), self.serialize(entry)):
+            return False
+        # Replaced, not altered: another thread may be reading the old one.
+        kept = sorted(self._cache)[-(_CACHED_ENTRIES - 1) :]
+        self._cache = {**{k: self._cache[k] for k in kept}, batch_id: entry}
+        return True
+
+    def get(self, batch_id: int) -> T | None:
+        """The entry of a batch, or None if it was never added or has been purged."""
+        cached = self._cache.get(batch_id)
+        if cached is not None:
+            return cached
+        try:
+            data = self._files.read(self._name(batch_id))
+        except FileNotFoundError:
+            return None
+        return self._deserialize_named(batch_id, data)
+
+    def get_range(self, start: int | None = None, end: int | None = None) -> list[tuple[int, T]]:
+        """The entries from `start` to `end`, both inclusive, in order; None leaves a side open.
+
+        Raises MissingBatchError if one between the two, or one of the two themselves, is missing.
+        """
+        ids = [
+            batch_id
+            for batch_id in self.list_batches()
+            if (start is None or batch_id >= start) and (end is None or batch_id <= end)
+        ]
+        self._verify_contiguous(ids, start, end)
+        return [(batch_id, self._get_existing(batch_id)) for batch_id in ids]
+
+    def get_latest(self) -> tuple[int, T] | None:
+        """The entry with the largest batch id, with that id; None if the log is empty."""
+        ids = self.list_batches()
+        if not ids:
+            return None
+        _logger.info("Getting latest batch %s", ids[-1])
+        return ids[-1], self._get_existing(ids[-1])
+
+    def list_batches(self) -> list[int]:
+        """The batch ids of all entries, ascending."""
+        names = self._files.list_names(self._directory)
+        return sorted({int(name) for name in names if _is_batch_name(name)} | set(self._cache))
+
+    def purge(self, before: int) -> None:
+        """Remove every entry with a batch id below `before`. Doing it twice is fine."""
+        candidates: Iterable[int] = range(self._last_purged + 1, before)
+        if before - self._last_purged - 1 > _PURGED_WITHOUT_LISTING:
+            candidates = [batch_id for batch_id in self.list_batches() if batch_id < before]
+        self._remove(candidates)
+        self._last_purged = max(self._last_purged, before - 1)
+
+    def purge_after(self, last_kept: int) -> None:
+        """Remove every entry with a batch id above `last_kept`."""
+        self._remove(batch_id for batch_id in self.list_batches() if batch_id > last_kept)
+
+    def path(self, batch_id: int) -> str:
+        """The full path of a batch's file, for messages."""
+        return self._files.path(self._name(batch_id))
+
+    def _name(self, batch_id: int) -> str:
+        return f"{self._directory}/{batch_id}"
+
+    def _remove(self, batch_ids: Iterable[int]) -> None:
+        for batch_id in batch_ids:
+            self._files.delete(self._name(batch_id))
+            self._cache = {k: v for k, v in self._cache.items() if k != batch_id}
+            _logger.debug("Removed metadata log file: %s", self.path(batch_id))
+
+    def _get_existing(self, batch_id: int) -> T:
+        entry = self.get(batch_id)
+        if entry is None:
+            raise MissingBatchError(f"batch {batch_id} doesn't exist")
+        return entry
+
+    def _deserialize_named(self, batch_id: int, data: bytes) -> T:
+        """Deserialize, naming the file and a way out in whatever error comes of it."""
+        path = self.path(batch_id)
+        try:
+            return self.deserialize(data)
+        except UnsupportedLogVersionError as exc:
+            raise UnsupportedLogVersionError(f"Failed to read log file {path}. {exc}") from exc
+        except MalformedLogError as exc:
+            raise type(exc)(
+                f"Failed to read log file {path}. {exc}\n"
+                f"Nothing was changed. If {path} is the newest entry of its log and is empty or "
+                "torn (a crash while Spark wrote it to a file system without atomic rename), "
+                "move it away and start the query again: the batch is then planned anew."
+            ) from exc
+        except CheckpointError:
+            raise
+        except (ValueError, KeyError, TypeError) as exc:
+            raise MalformedLogError(f"Failed to read log file {path}. {exc!r}") from exc
+
+    @staticmethod
+    def _verify_contiguous(ids: list[int], start: int | None, end: int | None) -> None:
+        if not ids:
+            wanted = start if start is not None else end
+            if wanted is not None:
+                raise MissingBatchError(f"batch {wanted} doesn't exist")
+            return
+        first = ids[0] if start is None else start
+        last = ids[-1] if end is None else end
+        missing = sorted(set(range(first, last + 1)) - set(ids))
+        if missing:
+            listed = ", ".join(map(str, missing))
+            raise MissingBatchError(
+                f"batches ({listed}) don't exist (startId: {start}, endId: {end})"
+            )
+
+
+def _is_batch_name(name: str) -> bool:
+    """Whether a file name is a batch id as Spark writes it: `7`, not `07`, `+7` or `.7.crc`."""
+    return name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))

@@ -1,0 +1,30 @@
+"""The first line of every log file: `v` and a version number."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.errors import MalformedLogError, UnsupportedLogVersionError
+
+_VERSION_LINE = re.compile(r"v(\d+)")
+
+
+def parse_version(line: str, newest_supported: int) -> int:
+    """The version a log file's first line states.
+
+    Raises MalformedLogError if the line states none, UnsupportedLogVersionError if it states one
+    above `newest_supported`.
+    """
+    match = _VERSION_LINE.fullmatch(line)
+    version = int(match.group(1)) if match else 0
+    if version <= 0:
+        raise MalformedLogError(
+            f"Log file was malformed: failed to read correct log version from {line}."
+        )
+    if version > newest_supported:
+        raise UnsupportedLogVersionError(
+            f"UnsupportedLogVersion. The maximum supported log version is v{newest_supported}, "
+            f"but encountered v{version}. The log file was produced by a newer version of Spark "
+            "and cannot be read by this version. You need to upgrade."
+        )
+    return version

@@ -1,0 +1,1 @@
+"""The micro-batch engine. Pure Python: it knows no Spark, no py4j and no file system."""

@@ -1,0 +1,49 @@
+"""What changes from batch to batch, apart from what lasts as long as the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.checkpoint import OffsetSeqMetadata
+from penstock.engine.seam import BatchExecution
+from penstock.engine.stream_progress import StreamProgress
+
+
+@dataclass
+class BatchContext:
+    """The batch that is being decided or run. Only the query's thread changes it.
+
+    A batch is the data after `start_offsets` (the reference's committed offsets) up to
+    `end_offsets` (its available offsets). `last_execution` is that of the batch before, None for
+    the first of a run.
+    """
+
+    batch_id: int = -1
+    start_offsets: StreamProgress = field(default_factory=StreamProgress)
+    end_offsets: StreamProgress = field(default_factory=StreamProgress)
+    latest_offsets: StreamProgress = field(default_factory=StreamProgress)
+    metadata: OffsetSeqMetadata = field(default_factory=OffsetSeqMetadata)
+    is_current_batch_constructed: bool = False
+    last_execution: BatchExecution | None = None
+    execution: BatchExecution | None = None
+    output_rows: int | None = None
+
+    @property
+    def is_new_data_available(self) -> bool:
+        """Whether some source stands elsewhere than where the batch before left it."""
+        return any(
+            self.start_offsets.get(source) != available
+            for source, available in self.end_offsets.items()
+        )
+
+    def next(self) -> BatchContext:
+        """The context of the batch after this one: it starts where this one ended."""
+        return BatchContext(
+            batch_id=self.batch_id + 1,
+            start_offsets=self.end_offsets,
+            end_offsets=self.end_offsets,
+            latest_offsets=self.latest_offsets,
+            metadata=self.metadata,
+            last_execution=self.execution,
+            output_rows=self.output_rows,
+        )

@@ -1,0 +1,105 @@
+"""The batch runner: what one trigger does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.next_batch import construct_next_batch
+from penstock.engine.run_batch import run_batch
+from penstock.engine.runtime import QueryRuntime
+from penstock.engine.start_offsets import populate_start_offsets
+from penstock.engine.triggers import MultiBatchExecutor, TriggerExecutor
+
+_logger = logging.getLogger(__name__)
+
+
+class MicroBatchExecution:
+    """Runs a query batch by batch, on the query's thread.
+
+    `is_active` says whether to go on; `finish` ends the query from within; `wake` cuts waits
+    short when the query is stopped from without.
+    """
+
+    def __init__(
+        self,
+        runtime: QueryRuntime,
+        executor: TriggerExecutor,
+        *,
+        is_active: Callable[[], bool],
+        finish: Callable[[], None],
+        wake: threading.Event,
+    ) -> None:
+        self._runtime = runtime
+        self._executor = executor
+        self._is_active = is_active
+        self._finish = finish
+        self._wake = wake
+        self.context = BatchContext()
+
+    def run_activated_stream(self) -> None:
+        """Run batches as the trigger has it. Returns when the query is over."""
+        self._executor.execute(self._run_one_trigger)
+
+    def batch_description(self) -> str:
+        """What the jobs of the current batch are called in Spark's UI."""
+        identity = self._runtime.identity
+        batch = "init" if self.context.batch_id < 0 else self.context.batch_id
+        return (
+            f"{identity.name or ''}\nid = {identity.id}\nrunId = {identity.run_id}\nbatch = {batch}"
+        )
+
+    def _run_one_trigger(self) -> bool:
+        if self._is_active():
+            reporter = self._runtime.reporter
+            reporter.start_trigger()
+            with reporter.report_time_taken("triggerExecution"):
+                has_new_data = self._execute_trigger()
+            if self.context.is_current_batch_constructed:
+                reporter.finish_trigger(self._runtime.plan, self.context, has_new_data=has_new_data)
+            else:
+                reporter.finish_no_execution_trigger(self._runtime.plan, self.context)
+            # After the report, so that whoever is woken finds it.
+            self._runtime.signal_progress()
+            self._close_up()
+        self._runtime.reporter.update_status("Waiting for next trigger")
+        return self._is_active()
+
+    def _execute_trigger(self) -> bool:
+        """Resume if need be, decide a batch unless one is, run it. True if it had new data."""
+        runtime = self._runtime
+        if self.context.batch_id < 0:
+            self.context = populate_start_offsets(runtime)
+        context = self.context
+        # Before sources are asked: jobs they run for it are this batch's.
+        runtime.session.set_job_description(self.batch_description())
+        if not context.is_current_batch_constructed:
+            context.is_current_batch_constructed = construct_next_batch(runtime, context)
+        runtime.reporter.record_trigger_offsets(
+            context.start_offsets, context.end_offsets, context.latest_offsets
+        )
+        # Asked now: once the batch has run the answer is another.
+        has_new_data = context.is_new_data_available
+        runtime.reporter.update_status(is_data_available=has_new_data)
+        if context.is_current_batch_constructed:
+            runtime.reporter.update_status(
+                "Processing new data" if has_new_data else "No new data but cleaning up state"
+            )
+            run_batch(runtime, context)
+        else:
+            runtime.reporter.update_status("Waiting for data to arrive")
+        return has_new_data
+
+    def _close_up(self) -> None:
+        if self.context.is_current_batch_constructed:
+            self.context = self.context.next()
+        elif isinstance(self._executor, MultiBatchExecutor):
+            _logger.info(
+                "Finished processing all available data for the trigger, terminating this "
+                "Trigger.AvailableNow query"
+            )
+            self._finish()
+        else:
+            self._wake.wait(self._runtime.session.settings.polling_delay_ms / 1000)

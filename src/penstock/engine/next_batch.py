@@ -1,0 +1,156 @@
+"""The decision what the next batch is, or that there is none."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, UniqueSource
+from penstock.engine.faults import FaultPoint
+from penstock.engine.log import TRACE
+from penstock.engine.offsets import Offset
+from penstock.engine.runtime import QueryRuntime
+from penstock.errors import ConcurrentUpdateError, MissingBatchError
+
+_logger = logging.getLogger(__name__)
+
+
+def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
+    """Decide the next batch and make the decision durable. False if there is nothing to do.
+
+    1. Ask every source for its next offset within its read limit, and for its latest.
+    2. These are the available and the latest offsets now.
+    3. The batch's metadata are the current watermark and the time.
+    4. A batch is due if there is new data, or if the last one left work for a batch without.
+    5. If it is due, write it to the offset log; the batch before can then be let go of.
+
+    Waiters are kept out for the whole of it, so that one who begins to wait knows that every
+    source will be asked once more.
+    """
+    with runtime.progress_lock:
+        # (1) (2)
+        _ask_sources(runtime, context)
+        # (3)
+        context.metadata = context.metadata.at(
+            watermark_ms=runtime.watermark.current_watermark,
+            timestamp_ms=runtime.clock.time_millis(),
+        )
+        # (4)
+        should_construct = _should_construct(runtime, context)
+        # (5)
+        if should_construct:
+            runtime.reporter.update_status("Writing offsets to log")
+            with runtime.reporter.report_time_taken("walCommit"):
+                _write_offsets(runtime, context)
+                _let_go_of_last_batch(runtime, context)
+                _purge(runtime, context)
+            runtime.no_new_data = False
+        else:
+            runtime.no_new_data = True
+            runtime.progress_lock.notify_all()
+        return should_construct
+
+
+def _ask_sources(runtime: QueryRuntime, context: BatchContext) -> None:
+    runtime.faults.reach(FaultPoint.BEFORE_LATEST_OFFSET, context.batch_id)
+    available: dict[DataStream, Offset] = {}
+    latest: dict[DataStream, Offset] = {}
+    for unique in runtime.unique_sources:
+        next_offset, recent_offset = _ask(runtime, context, unique)
+        if next_offset is not None:
+            available[unique.original] = next_offset
+        if recent_offset is not None:
+            latest[unique.original] = recent_offset
+    context.end_offsets = context.end_offsets + available
+    context.latest_offsets = context.latest_offsets + latest
+    runtime.faults.reach(FaultPoint.AFTER_LATEST_OFFSET, context.batch_id)
+
+
+def _ask(
+    runtime: QueryRuntime, context: BatchContext, unique: UniqueSource
+) -> tuple[Offset | None, Offset | None]:
+    """The end of the source's next batch, and the end of all it has."""
+    stream = unique.stream
+    runtime.reporter.update_status(f"Getting offsets from {stream}")
+    if stream.supports_admission_control:
+        with runtime.reporter.report_time_taken("latestOffset"):
+            start = _start_offset(context, unique.original)
+            return stream.latest_offset(start, unique.limit), stream.report_latest_offset()
+    phase = "getOffset" if isinstance(stream, Source) else "latestOffset"
+    with runtime.reporter.report_time_taken(phase):
+        offset = stream.latest_offset(None, unique.limit)
+        return offset, offset
+
+
+def _start_offset(context: BatchContext, stream: DataStream) -> Offset | None:
+    """Where the next batch begins; a V2 stream has a beginning even before its first batch."""
+    committed = context.start_offsets.get(stream)
+    if committed is None and isinstance(stream, MicroBatchStream):
+        return stream.initial_offset()
+    return committed
+
+
+def _should_construct(runtime: QueryRuntime, context: BatchContext) -> bool:
+    no_data_batches = runtime.session.settings.no_data_batches
+    last = context.last_execution
+    requires_another = (
+        no_data_batches and last is not None and last.should_run_another_batch(context.metadata)
+    )
+    has_data = context.is_new_data_available
+    should_construct = has_data or requires_another
+    _logger.log(
+        TRACE,
+        "noDataBatchesEnabled = %s, lastExecutionRequiresAnotherBatch = %s, "
+        "isNewDataAvailable = %s, shouldConstructNextBatch = %s",
+        *(str(flag).lower() for flag in (no_data_batches, requires_another)),
+        *(str(flag).lower() for flag in (has_data, should_construct)),
+    )
+    return should_construct
+
+
+def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
+    """The write-ahead log entry: from here on the batch is what it is, whatever happens."""
+    entry = context.end_offsets.to_offset_seq(
+        runtime.plan.sources, context.metadata, runtime.plan.source_ids
+    )
+    runtime.faults.reach(FaultPoint.BEFORE_OFFSET_LOG, context.batch_id)
+    if not runtime.checkpoint.offset_log.add(context.batch_id, entry):
+        raise concurrent_update(runtime, context.batch_id)
+    runtime.faults.reach(FaultPoint.AFTER_OFFSET_LOG, context.batch_id)
+    _logger.info("Committed offsets for batch %s. Metadata %s", context.batch_id, context.metadata)
+
+
+def _let_go_of_last_batch(runtime: QueryRuntime, context: BatchContext) -> None:
+    """Tell the sources that the batch before this one will never be asked for again."""
+    if context.batch_id == 0:
+        return
+    if runtime.checkpoint.offset_log.get(context.batch_id - 1) is None:
+        raise MissingBatchError(f"batch {context.batch_id - 1} doesn't exist")
+    runtime.faults.reach(FaultPoint.BEFORE_SOURCE_COMMIT, context.batch_id)
+    # This batch starts where that entry ends, so these are its offsets.
+    for source, offset in context.start_offsets.items():
+        source.commit(offset)
+    runtime.plan.forget_before(context.batch_id - 1)
+    runtime.faults.reach(FaultPoint.AFTER_SOURCE_COMMIT, context.batch_id)
+
+
+def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
+    """Remove the log entries beyond those that are to be kept."""
+    retained = runtime.session.settings.min_batches_to_retain
+    if retained < context.batch_id:
+        threshold = context.batch_id - retained
+        _logger.debug("Purging metadata at threshold=%s", threshold)
+        runtime.faults.reach(FaultPoint.BEFORE_PURGE, context.batch_id)
+        runtime.checkpoint.offset_log.purge(threshold)
+        runtime.faults.reach(FaultPoint.BETWEEN_PURGES, context.batch_id)
+        runtime.checkpoint.commit_log.purge(threshold)
+        runtime.faults.reach(FaultPoint.AFTER_PURGE, context.batch_id)
+
+
+def concurrent_update(runtime: QueryRuntime, batch_id: int) -> ConcurrentUpdateError:
+    """The error for a log entry that another run has written."""
+    return ConcurrentUpdateError(
+        f"Concurrent update to the log. Multiple streaming jobs detected for {batch_id}.\n"
+        "Please make sure only one streaming job runs on a specific checkpoint location at a "
+        f"time. The checkpoint is {runtime.checkpoint.root}; nothing of it was overwritten."
+    )

@@ -1,0 +1,174 @@
+"""The record of a trigger: what Spark calls a StreamingQueryProgress, field for field."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+NO_OUTPUT_ROWS = -1
+"""What a sink that does not count its rows reports."""
+
+
+def format_timestamp(millis: int) -> str:
+    """A moment as Spark writes it in progress: UTC, ISO 8601, milliseconds."""
+    moment = datetime.fromtimestamp(millis // 1000, tz=timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What a source contributed. Offsets are their JSON texts; None where there is none."""
+
+    description: str
+    start_offset: str | None
+    end_offset: str | None
+    latest_offset: str | None
+    num_input_rows: int
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "description": self.description,
+            "startOffset": _parsed(self.start_offset),
+            "endOffset": _parsed(self.end_offset),
+            "latestOffset": _parsed(self.latest_offset),
+            "numInputRows": self.num_input_rows,
+            **_finite("inputRowsPerSecond", self.input_rows_per_second),
+            **_finite("processedRowsPerSecond", self.processed_rows_per_second),
+            **_filled("metrics", self.metrics),
+        }
+
+
+@dataclass(frozen=True)
+class SinkProgress:
+    """What a sink took in."""
+
+    description: str
+    num_output_rows: int = NO_OUTPUT_ROWS
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "description": self.description,
+            "numOutputRows": self.num_output_rows,
+            **_filled("metrics", self.metrics),
+        }
+
+
+@dataclass(frozen=True)
+class StateOperatorProgress:
+    """The figures of a stateful operator, by Spark's names for them.
+
+    `snapshot_metrics` are the custom metrics that describe the state as it is rather than what
+    the batch did to it.
+    """
+
+    fields: Mapping[str, Any]
+    snapshot_metrics: frozenset[str] = frozenset()
+
+    _OF_THE_BATCH = (
+        "numRowsUpdated",
+        "allUpdatesTimeMs",
+        "numRowsRemoved",
+        "allRemovalsTimeMs",
+        "commitTimeMs",
+        "numRowsDroppedByWatermark",
+    )
+
+    def without_execution(self) -> StateOperatorProgress:
+        """The same operator in a trigger that ran no batch: the state is there, the work not."""
+        fields = {**self.fields, **dict.fromkeys(self._OF_THE_BATCH, 0)}
+        if "customMetrics" in fields:
+            fields["customMetrics"] = {
+                name: value if name in self.snapshot_metrics else 0
+                for name, value in fields["customMetrics"].items()
+            }
+        return replace(self, fields=fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.fields)
+
+
+@dataclass(frozen=True)
+class ExecutionStats:
+    """What a batch's execution says about itself. Rows are by position in the unique sources."""
+
+    input_rows: Mapping[Any, int] = field(default_factory=dict)
+    state_operators: Sequence[StateOperatorProgress] = ()
+    event_time: Mapping[str, str] = field(default_factory=dict)
+    output_rows: int | None = None
+    observed_metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StreamingQueryProgress:
+    """A trigger in figures."""
+
+    id: str
+    run_id: str
+    name: str | None
+    timestamp: str
+    batch_id: int
+    batch_duration_ms: int
+    duration_ms: Mapping[str, int]
+    event_time: Mapping[str, str]
+    state_operators: Sequence[StateOperatorProgress]
+    sources: Sequence[SourceProgress]
+    sink: SinkProgress
+    observed_metrics: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def num_input_rows(self) -> int:
+        return sum(source.num_input_rows for source in self.sources)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and their order as in Spark's own JSON; what it leaves out is left out."""
+        arriving = sum(source.input_rows_per_second for source in self.sources)
+        processed = sum(source.processed_rows_per_second for source in self.sources)
+        return {
+            "id": self.id,
+            "runId": self.run_id,
+            "name": self.name,
+            "timestamp": self.timestamp,
+            "batchId": self.batch_id,
+            "batchDuration": self.batch_duration_ms,
+            "numInputRows": self.num_input_rows,
+            **_finite("inputRowsPerSecond", arriving),
+            **_finite("processedRowsPerSecond", processed),
+            **_filled("durationMs", dict(sorted(self.duration_ms.items()))),
+            **_filled("eventTime", dict(sorted(self.event_time.items()))),
+            "stateOperators": [operator.to_dict() for operator in self.state_operators],
+            "sources": [source.to_dict() for source in self.sources],
+            "sink": self.sink.to_dict(),
+            **_filled("observedMetrics", self.observed_metrics),
+        }
+
+    @property
+    def json(self) -> str:
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def _parsed(offset: str | None) -> Any:
+    if offset is None:
+        return None
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return offset
+
+
+def _finite(name: str, value: float) -> dict[str, float]:
+    return {name: value} if math.isfinite(value) else {}
+
+
+def _filled(name: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: dict(mapping)} if mapping else {}

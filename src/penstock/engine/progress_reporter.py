@@ -1,0 +1,250 @@
+"""Keeps the record of each trigger and the status of the query."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.clock import Clock
+from penstock.engine.data_stream import DataStream
+from penstock.engine.events import QueryIdleEvent, QueryProgressEvent
+from penstock.engine.progress import (
+    NO_OUTPUT_ROWS,
+    ExecutionStats,
+    SinkProgress,
+    SourceProgress,
+    StreamingQueryProgress,
+    format_timestamp,
+)
+from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
+from penstock.engine.stream_progress import StreamProgress
+
+_logger = logging.getLogger(__name__)
+
+_SLOW_REPORT_MS = 60_000
+
+
+@dataclass(frozen=True)
+class StreamingQueryStatus:
+    """What a query is doing this moment."""
+
+    message: str = "Initializing StreamExecution"
+    is_data_available: bool = False
+    is_trigger_active: bool = False
+
+
+class ProgressReporter:
+    """Written by the query's thread; status and progress may be read by any."""
+
+    def __init__(self, identity: QueryIdentity, session: StreamSession, clock: Clock) -> None:
+        self._identity = identity
+        self._session = session
+        self._clock = clock
+        self._status = StreamingQueryStatus()
+        # As in Spark the buffer holds one entry less than the setting says.
+        self._recent: deque[StreamingQueryProgress] = deque(
+            maxlen=max(session.settings.progress_retention - 1, 0)
+        )
+        self._recent_lock = threading.Lock()
+        self._durations: dict[str, float] = {}
+        self._trigger_start = -1
+        self._last_trigger_start = -1
+        self._offsets: tuple[StreamProgress, StreamProgress, StreamProgress] | None = None
+        self._last_stats: ExecutionStats | None = None
+        self._last_idle_report: int | None = None
+
+    # What others read.
+
+    @property
+    def status(self) -> StreamingQueryStatus:
+        return self._status
+
+    @property
+    def recent_progress(self) -> list[StreamingQueryProgress]:
+        with self._recent_lock:
+            return list(self._recent)
+
+    @property
+    def last_progress(self) -> StreamingQueryProgress | None:
+        recent = self.recent_progress
+        return recent[-1] if recent else None
+
+    # What the query's thread says.
+
+    def update_status(
+        self,
+        message: str | None = None,
+        *,
+        is_data_available: bool | None = None,
+        is_trigger_active: bool | None = None,
+    ) -> None:
+        """Change what is given, keep the rest."""
+        old = self._status
+        self._status = StreamingQueryStatus(
+            old.message if message is None else message,
+            old.is_data_available if is_data_available is None else is_data_available,
+            old.is_trigger_active if is_trigger_active is None else is_trigger_active,
+        )
+
+    def start_trigger(self) -> None:
+        """Begin a new record."""
+        _logger.debug("Starting Trigger Calculation")
+        self._last_trigger_start = self._trigger_start
+        self._trigger_start = self._clock.time_millis()
+        self._offsets = None
+        self._durations = {}
+        self.update_status(is_trigger_active=True)
+
+    @contextlib.contextmanager
+    def report_time_taken(self, phase: str) -> Iterator[None]:
+        """Add the time the body takes to a phase of the current trigger."""
+        start = self._clock.elapsed_millis()
+        yield
+        taken = max(self._clock.elapsed_millis() - start, 0.0)
+        self._durations[phase] = self._durations.get(phase, 0.0) + taken
+        _logger.debug("%s took %s ms", phase, round(taken))
+
+    def record_trigger_offsets(
+        self, start: StreamProgress, end: StreamProgress, latest: StreamProgress
+    ) -> None:
+        """Remember the range of the trigger before it is run."""
+        self._offsets = (start, end, latest)
+
+    def finish_trigger(self, plan: QueryPlan, context: BatchContext, *, has_new_data: bool) -> None:
+        """Close the record of a trigger that ran a batch, and tell the listeners."""
+        if context.execution is None:
+            raise AssertionError("executed batch should provide the information for execution.")
+        end = self._clock.time_millis()
+        stats = context.execution.statistics(has_new_data=has_new_data)
+        stats = replace(
+            stats,
+            output_rows=context.output_rows,
+            event_time={**stats.event_time, **_watermark(plan, context)},
+        )
+        progress = self._progress(plan, context.batch_id, end, stats)
+        self._last_stats = stats
+        self._last_idle_report = self._clock.time_millis()
+        self._add(progress)
+        self._session.post_event(QueryProgressEvent(progress))
+        _logger.info("Streaming query made progress: %s", progress)
+        self._warn_if_slow(end)
+        self.update_status(is_trigger_active=False)
+
+    def finish_no_execution_trigger(self, plan: QueryPlan, context: BatchContext) -> None:
+        """Close the record of a trigger that found nothing to do."""
+        end = self._clock.time_millis()
+        interval = self._session.settings.no_data_progress_interval_ms
+        if self._last_idle_report is None or end - interval >= self._last_idle_report:
+            stats = self._stats_without_execution(plan, context)
+            self._add(self._progress(plan, context.batch_id, end, stats))
+            if self._last_idle_report is not None:
+                self._post_idle(interval)
+            self._last_idle_report = end
+        self._warn_if_slow(end)
+        self.update_status(is_trigger_active=False)
+
+    # How a record is made.
+
+    def _post_idle(self, interval: int) -> None:
+        self._session.post_event(
+            QueryIdleEvent(
+                self._identity.id, self._identity.run_id, format_timestamp(self._trigger_start)
+            )
+        )
+        _logger.info(
+            "Streaming query has been idle and waiting for new data more than %s ms.", interval
+        )
+
+    def _add(self, progress: StreamingQueryProgress) -> None:
+        with self._recent_lock:
+            self._recent.append(progress)
+
+    def _stats_without_execution(self, plan: QueryPlan, context: BatchContext) -> ExecutionStats:
+        if self._last_stats is None:
+            return ExecutionStats()
+        last = self._last_stats
+        return ExecutionStats(
+            state_operators=[operator.without_execution() for operator in last.state_operators],
+            event_time=_watermark(plan, context),
+            output_rows=None if last.output_rows is None else 0,
+        )
+
+    def _progress(
+        self, plan: QueryPlan, batch_id: int, end_ms: int, stats: ExecutionStats
+    ) -> StreamingQueryProgress:
+        duration = end_ms - self._trigger_start
+        output_rows = NO_OUTPUT_ROWS if stats.output_rows is None else stats.output_rows
+        return StreamingQueryProgress(
+            id=self._identity.id,
+            run_id=self._identity.run_id,
+            name=self._identity.name,
+            timestamp=format_timestamp(self._trigger_start),
+            batch_id=batch_id,
+            batch_duration_ms=duration,
+            duration_ms={phase: round(taken) for phase, taken in self._durations.items()},
+            event_time=stats.event_time,
+            state_operators=stats.state_operators,
+            sources=self._source_progress(plan.sources, stats.input_rows, duration),
+            sink=SinkProgress(plan.sink_description, output_rows, plan.sink_metrics()),
+            observed_metrics=stats.observed_metrics,
+        )
+
+    def _source_progress(
+        self, sources: Sequence[DataStream], input_rows: Mapping[DataStream, int], duration: int
+    ) -> list[SourceProgress]:
+        if self._offsets is None:
+            raise AssertionError("the offsets of a trigger are recorded before it is finished")
+        start, end, latest = self._offsets
+        processing_seconds = max(1, duration) / 1000
+        input_seconds = (
+            (self._trigger_start - self._last_trigger_start) / 1000
+            if self._last_trigger_start >= 0
+            else float("inf")
+        )
+        return [
+            SourceProgress(
+                description=str(source),
+                start_offset=_json_of(start, source),
+                end_offset=_json_of(end, source),
+                latest_offset=_json_of(latest, source),
+                num_input_rows=(rows := input_rows.get(source, 0)),
+                input_rows_per_second=_rate(rows, input_seconds),
+                processed_rows_per_second=_rate(rows, processing_seconds),
+                metrics=source.metrics(end.get(source)),
+            )
+            for source in dict.fromkeys(sources)
+        ]
+
+    def _warn_if_slow(self, trigger_end: int) -> None:
+        taken = self._clock.time_millis() - trigger_end
+        processing = trigger_end - self._trigger_start
+        if taken > max(_SLOW_REPORT_MS, processing):
+            _logger.warning(
+                "Query progress update takes longer than batch processing time. Progress update "
+                "takes %s milliseconds. Batch processing takes %s milliseconds",
+                taken,
+                processing,
+            )
+
+
+def _watermark(plan: QueryPlan, context: BatchContext) -> dict[str, str]:
+    if not plan.watermark_operators:
+        return {}
+    return {"watermark": format_timestamp(context.metadata.batch_watermark_ms)}
+
+
+def _json_of(progress: StreamProgress, source: DataStream) -> str | None:
+    offset = progress.get(source)
+    return None if offset is None else offset.json
+
+
+def _rate(rows: int, seconds: float) -> float:
+    """Rows per second as a JVM divides: by zero it is infinite, zero by zero is no number."""
+    if seconds == 0:
+        return float("inf") if rows else float("nan")
+    return rows / seconds

@@ -1,0 +1,80 @@
+"""Running a batch that is decided, from its data to its commit."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.data_stream import DataStream
+from penstock.engine.faults import FaultPoint
+from penstock.engine.next_batch import concurrent_update
+from penstock.engine.runtime import QueryRuntime
+from penstock.engine.seam import BatchRequest
+
+_logger = logging.getLogger(__name__)
+
+
+def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
+    """Run the batch and commit it.
+
+    1. getBatch: each source with new data gives the data of its range.
+    2-4. The plan takes the data in place of its sources, the batch's timestamp in place of the
+       current time, and the batch's id into its sink.
+    5. Tasks are told which batch they belong to.
+    6-7. queryPlanning: the plan is made ready to run.
+    8. addBatch: it runs, into the sink.
+    9. The watermark moves on, and the commit log says that the batch is done.
+    """
+    _logger.debug("Running batch %s", context.batch_id)
+    # (1)
+    data = _get_batches(runtime, context)
+    # (5) comes first, since planning may already run jobs
+    runtime.session.set_batch_id(context.batch_id)
+    # (2) (3) (4) (6) (7)
+    runtime.faults.reach(FaultPoint.BEFORE_PLANNING, context.batch_id)
+    with runtime.reporter.report_time_taken("queryPlanning"):
+        execution = runtime.plan.prepare(
+            BatchRequest(
+                batch_id=context.batch_id,
+                metadata=context.metadata,
+                previous_metadata=runtime.checkpoint.offset_log.metadata_of(context.batch_id - 1),
+                data=data,
+                is_first_in_run=context.last_execution is None,
+            )
+        )
+    context.execution = execution
+    runtime.faults.reach(FaultPoint.AFTER_PLANNING, context.batch_id)
+    # (8)
+    runtime.faults.reach(FaultPoint.BEFORE_SINK, context.batch_id)
+    with runtime.reporter.report_time_taken("addBatch"):
+        context.output_rows = execution.run()
+    runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
+    # (9)
+    with runtime.progress_lock:
+        runtime.watermark.update_watermark(execution.event_time_stats())
+        with runtime.reporter.report_time_taken("commitOffsets"):
+            _commit(runtime, context)
+        runtime.committed_offsets = runtime.committed_offsets + context.end_offsets
+    _logger.debug("Completed batch %s", context.batch_id)
+
+
+def _get_batches(runtime: QueryRuntime, context: BatchContext) -> dict[DataStream, object]:
+    runtime.faults.reach(FaultPoint.BEFORE_GET_BATCH, context.batch_id)
+    data: dict[DataStream, object] = {}
+    with runtime.reporter.report_time_taken("getBatch"):
+        for source, available in context.end_offsets.items():
+            current = context.start_offsets.get(source)
+            if current != available:
+                data[source] = source.get_batch(current, available)
+                _logger.debug("Retrieving data from %s: %s -> %s", source, current, available)
+    runtime.faults.reach(FaultPoint.AFTER_GET_BATCH, context.batch_id)
+    return data
+
+
+def _commit(runtime: QueryRuntime, context: BatchContext) -> None:
+    assert context.execution is not None
+    metadata = context.execution.commit_metadata(runtime.watermark.current_watermark)
+    runtime.faults.reach(FaultPoint.BEFORE_COMMIT_LOG, context.batch_id)
+    if not runtime.checkpoint.commit_log.add(context.batch_id, metadata):
+        raise concurrent_update(runtime, context.batch_id)
+    runtime.faults.reach(FaultPoint.AFTER_COMMIT_LOG, context.batch_id)

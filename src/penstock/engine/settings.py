@@ -1,0 +1,52 @@
+"""The settings that the engine itself heeds, under Spark's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+
+def _boolean(text: str) -> bool:
+    return text.strip().lower() == "true"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Read once from the session when a query starts."""
+
+    polling_delay_ms: int = 10
+    no_data_batches: bool = True
+    min_batches_to_retain: int = 100
+    stop_timeout_ms: int = 0
+    progress_retention: int = 100
+    no_data_progress_interval_ms: int = 10_000
+    available_now_wrapper: bool = False
+    verify_new_checkpoint: bool = True
+    force_delete_temporary_checkpoint: bool = False
+
+    @classmethod
+    def read(cls, millis: Callable[[str], int], text: Callable[[str], str]) -> Settings:
+        """Read every setting: `millis` gives a duration in milliseconds, `text` any other."""
+        values: dict[str, int | bool] = {}
+        for setting in fields(cls):
+            key = KEYS[setting.name]
+            if setting.name.endswith("_ms"):
+                values[setting.name] = millis(key)
+            elif isinstance(setting.default, bool):
+                values[setting.name] = _boolean(text(key))
+            else:
+                values[setting.name] = int(text(key))
+        return cls(**values)  # type: ignore[arg-type]  # the names decide the types
+
+
+KEYS = {
+    "polling_delay_ms": "spark.sql.streaming.pollingDelay",
+    "no_data_batches": "spark.sql.streaming.noDataMicroBatches.enabled",
+    "min_batches_to_retain": "spark.sql.streaming.minBatchesToRetain",
+    "stop_timeout_ms": "spark.sql.streaming.stopTimeout",
+    "progress_retention": "spark.sql.streaming.numRecentProgressUpdates",
+    "no_data_progress_interval_ms": "spark.sql.streaming.noDataProgressEventInterval",
+    "available_now_wrapper": "spark.sql.streaming.triggerAvailableNowWrapper.enabled",
+    "verify_new_checkpoint": "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
+    "force_delete_temporary_checkpoint": "spark.sql.streaming.forceDeleteTempCheckpointLocation",
+}

@@ -1,0 +1,394 @@
+"""The life of a query: its thread, from start to stop, and those who wait for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from enum import Enum
+
+from penstock.checkpoint import CheckpointDirectory
+from penstock.engine.clock import Clock, SystemClock
+from penstock.engine.data_stream import DataStream
+from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
+from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
+from penstock.engine.micro_batch_execution import MicroBatchExecution
+from penstock.engine.progress import format_timestamp
+from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.runtime import QueryRuntime
+from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
+from penstock.engine.triggers import AvailableNowTrigger, Trigger, trigger_executor_for
+from penstock.engine.unique_sources import all_can_stand_still, unique_sources_for
+from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
+from penstock.errors import QueryStopTimeoutError, StreamFailedError, WrongThreadError
+
+_logger = logging.getLogger(__name__)
+
+
+class State(Enum):
+    """INITIALIZING until the sources are there, ACTIVE while batches may run, then TERMINATED."""
+
+    INITIALIZING = "INITIALIZING"
+    ACTIVE = "ACTIVE"
+    TERMINATED = "TERMINATED"
+
+
+class StreamExecution:
+    """A query and the thread it runs on. Every public method may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        session: StreamSession,
+        checkpoint: CheckpointDirectory,
+        plan_factory: Callable[[QueryIdentity], QueryPlan],
+        trigger: Trigger,
+        name: str | None = None,
+        clock: Clock | None = None,
+        faults: FaultInjector = NO_FAULTS,
+        delete_checkpoint_on_stop: bool = False,
+        on_terminated: Callable[[StreamExecution], None] | None = None,
+    ) -> None:
+        """Reads the checkpoint's id, or gives it one; nothing else happens before `start`.
+
+        `plan_factory` is called once, on the query's thread.
+        """
+        self._session = session
+        self._checkpoint = checkpoint
+        self._plan_factory = plan_factory
+        self._trigger = trigger
+        self._clock = clock or SystemClock()
+        self._faults = faults
+        self._delete_checkpoint_on_stop = delete_checkpoint_on_stop
+        self._on_terminated = on_terminated
+        faults.reach(FaultPoint.BEFORE_METADATA, -1)
+        query_id = checkpoint.read_or_create_metadata().id
+        faults.reach(FaultPoint.AFTER_METADATA, -1)
+        self.identity = QueryIdentity(query_id, str(uuid.uuid4()), name)
+        self.reporter = ProgressReporter(self.identity, session, self._clock)
+        self._state = State.INITIALIZING
+        self._state_lock = threading.Lock()
+        self._stop_at_boundary = False
+        self._wake = threading.Event()
+        self._started = threading.Event()
+        self._initialized = threading.Event()
+        self._terminated = threading.Event()
+        self._failure: StreamFailedError | None = None
+        self._plan: QueryPlan | None = None
+        self._runtime: QueryRuntime | None = None
+        self._engine: MicroBatchExecution | None = None
+        self._progress_lock = threading.Condition()
+        self._thread = session.create_thread(
+            self._run_stream, f"stream execution thread for {self.identity}"
+        )
+
+    # What others may ask.
+
+    @property
+    def is_active(self) -> bool:
+        return self._state is not State.TERMINATED
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def failure(self) -> StreamFailedError | None:
+        """What the query died of, if it did."""
+        return self._failure
+
+    @property
+    def checkpoint(self) -> CheckpointDirectory:
+        return self._checkpoint
+
+    @property
+    def runtime(self) -> QueryRuntime | None:
+        """The parts of the running query; None until it is initialized."""
+        return self._runtime
+
+    @property
+    def logical_plan(self) -> QueryPlan:
+        """The plan bound to its sources. The first to ask must be the query's own thread."""
+        if self._plan is None:
+            current = threading.current_thread()
+            if current is not self._thread:
+                raise WrongThreadError(
+                    "logicalPlan must be initialized in QueryExecutionThread "
+                    f'"but the current thread was {current.name}'
+                )
+            self._plan = self._plan_factory(self.identity)
+        return self._plan
+
+    def explain(self, *, extended: bool = False) -> str:
+        context = self._engine.context if self._engine else None
+        execution = context and (context.execution or context.last_execution)
+        if not execution:
+            return "No physical plan. Waiting for data."
+        return execution.explain(extended=extended)
+
+    # Starting, stopping, waiting.
+
+    def start(self) -> None:
+        """Start the thread; returns when it runs and the listeners have been told."""
+        _logger.info(
+            "Starting %s. Use %s to store the query checkpoint.",
+            self.identity,
+            self._checkpoint.root,
+        )
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
+        """Stop the query and wait until its thread has ended.
+
+        At once: what runs is cancelled, and the batch will run again at the next start. Or
+        gracefully: the batch that runs is finished and committed first. The wait is bounded by
+        `timeout` seconds, or by `spark.sql.streaming.stopTimeout` where that is None; 0 there is
+        no bound. Raises QueryStopTimeoutError when the bound is reached. A query that has ended
+        may be stopped again.
+        """
+        self._stop_at_boundary = True
+        self._wake.set()
+        if not graceful:
+            self._set_terminated()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            reason = f"Query {self.identity} was stopped"
+            if not graceful:
+                self._session.cancel_jobs(self.identity, reason)
+            self._await_thread(timeout)
+            # The thread may have submitted one more job in the meantime.
+            self._session.cancel_jobs(self.identity, reason)
+        _logger.info("Query %s was stopped", self.identity)
+
+    def await_initialization(self, timeout: float) -> bool:
+        """Wait until the sources are there; raises what the query died of if it did."""
+        self._refuse_own_thread()
+        self._initialized.wait(timeout)
+        self._raise_failure()
+        return self._initialized.is_set()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the query has ended; whether it has. Raises what it died of if it did."""
+        self._refuse_own_thread()
+        self._terminated.wait(timeout)
+        self._raise_failure()
+        return not self.is_active
+
+    def process_all_available(self) -> None:
+        """Wait until all data that is available now is processed. For tests: it may wait long."""
+        self._refuse_own_thread()
+        self._raise_failure()
+        with self._progress_lock:
+            if self._runtime is not None:
+                self._runtime.no_new_data = False
+            while self.is_active:
+                self._progress_lock.wait(10)
+                self._raise_failure()
+                if self._runtime is not None and self._runtime.no_new_data:
+                    return
+        self._terminated.wait()
+        self._raise_failure()
+
+    # The query's thread.
+
+    def _run_stream(self) -> None:
+        error_class: str | None = None
+        try:
+            self._session.enter(self.identity, self._description())
+            self._session.post_event(
+                QueryStartedEvent(
+                    self.identity.id,
+                    self.identity.run_id,
+                    self.identity.name,
+                    format_timestamp(self._clock.time_millis()),
+                )
+            )
+            self._started.set()
+            self._initialize_and_run()
+            self.reporter.update_status("Stopped")
+        except BaseException as exc:
+            if not self.is_active and self._session.is_interruption(exc):
+                self.reporter.update_status("Stopped")
+            else:
+                error_class = self._session.error_class(exc)
+                self._record_failure(exc)
+        finally:
+            self._started.set()
+            self._initialized.set()
+            self._shut_down(error_class)
+
+    def _initialize_and_run(self) -> None:
+        self.reporter.update_status("Initializing sources")
+        self._faults.reach(FaultPoint.BEFORE_SOURCES, -1)
+        plan = self.logical_plan
+        stands_still = True
+        if isinstance(self._trigger, AvailableNowTrigger):
+            wrapper_allowed = self._session.settings.available_now_wrapper
+            stands_still = wrapper_allowed or all_can_stand_still(plan.sources)
+        executor = trigger_executor_for(
+            self._trigger, self._clock, self._wake, wrap_for_available_now=stands_still
+        )
+        self._runtime = QueryRuntime(
+            identity=self.identity,
+            session=self._session,
+            checkpoint=self._checkpoint,
+            clock=self._clock,
+            reporter=self.reporter,
+            plan=plan,
+            unique_sources=unique_sources_for(executor, plan.sources),
+            watermark=WatermarkTracker(DEFAULT_POLICY, plan.watermark_operators),
+            faults=self._faults,
+            progress_lock=self._progress_lock,
+        )
+        self._engine = MicroBatchExecution(
+            self._runtime,
+            executor,
+            is_active=self._goes_on,
+            finish=self._set_terminated,
+            wake=self._wake,
+        )
+        self._faults.reach(FaultPoint.AFTER_SOURCES, -1)
+        if self._activate():
+            _logger.info("Finish initializing with logical plan:\n%s", plan)
+            self._initialized.set()
+            self._engine.run_activated_stream()
+
+    def _goes_on(self) -> bool:
+        return self.is_active and not self._stop_at_boundary
+
+    def _activate(self) -> bool:
+        """INITIALIZING -> ACTIVE, unless the query was stopped meanwhile."""
+        with self._state_lock:
+            if self._state is State.INITIALIZING:
+                self._state = State.ACTIVE
+            return self._state is State.ACTIVE
+
+    def _set_terminated(self) -> None:
+        with self._state_lock:
+            self._state = State.TERMINATED
+
+    def _record_failure(self, exc: BaseException) -> None:
+        context = self._engine.context if self._engine else None
+        sources = self._plan.sources if self._plan else ()
+        start = end = "[]"
+        if context is not None:
+            start = str(context.start_offsets.to_offset_seq(sources, None))
+            end = str(context.end_offsets.to_offset_seq(sources, None))
+        message = str(exc)
+        failure = StreamFailedError(
+            f"Query [id = {self.identity.id}, runId = {self.identity.run_id}] terminated with "
+            f"exception: {message}",
+            self._debug_string(),
+            start,
+            end,
+        )
+        failure.__cause__ = exc
+        self._failure = failure
+        _logger.error("Query %s terminated with error", self.identity, exc_info=exc)
+        self.reporter.update_status(f"Terminated with exception: {message}")
+
+    def _shut_down(self, error_class: str | None) -> None:
+        """Let go of everything. Each step is tried whatever became of the ones before."""
+        try:
+            self._attempt(self._session.shield)
+            self._attempt(self._stop_sources)
+            self._set_terminated()
+            self.reporter.update_status(is_data_available=False, is_trigger_active=False)
+            if self._on_terminated is not None:
+                on_terminated = self._on_terminated
+                self._attempt(lambda: on_terminated(self))
+            self._attempt(lambda: self._post_terminated(error_class))
+            self._attempt(self._delete_temporary_checkpoint)
+            self._attempt(lambda: self._session.leave(self.identity))
+        finally:
+            self._set_terminated()
+            with self._progress_lock:
+                self._progress_lock.notify_all()
+            self._terminated.set()
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception:
+            _logger.warning("A step of ending query %s failed", self.identity, exc_info=True)
+
+    def _post_terminated(self, error_class: str | None) -> None:
+        cause = self._failure.__cause__ if self._failure else None
+        self._session.post_event(
+            QueryTerminatedEvent(
+                self.identity.id,
+                self.identity.run_id,
+                None if cause is None else self._session.describe_error(cause),
+                error_class,
+            )
+        )
+
+    def _stop_sources(self) -> None:
+        self._faults.reach(FaultPoint.BEFORE_STOP_SOURCES, -1)
+        for stream in self._streams():
+            try:
+                stream.stop()
+            except Exception:
+                _logger.warning(
+                    "Failed to stop streaming source: %s. Resources may have leaked.",
+                    stream,
+                    exc_info=True,
+                )
+        self._faults.reach(FaultPoint.AFTER_STOP_SOURCES, -1)
+
+    def _streams(self) -> list[DataStream]:
+        """The distinct sources, as far as the query got with them."""
+        if self._runtime is not None:
+            return [unique.stream for unique in self._runtime.unique_sources]
+        return list(dict.fromkeys(self._plan.sources)) if self._plan is not None else []
+
+    def _delete_temporary_checkpoint(self) -> None:
+        force = self._session.settings.force_delete_temporary_checkpoint
+        if self._delete_checkpoint_on_stop and (force or self._failure is None):
+            _logger.info("Deleting checkpoint %s.", self._checkpoint.root)
+            try:
+                self._checkpoint.files.delete_all()
+            except OSError:
+                _logger.warning("Cannot delete %s", self._checkpoint.root, exc_info=True)
+
+    # Small things.
+
+    def _await_thread(self, timeout: float | None) -> None:
+        configured = max(self._session.settings.stop_timeout_ms, 0) / 1000 or None
+        bound = configured if timeout is None else timeout
+        deadline = None if bound is None else time.monotonic() + bound
+        self._thread.join(bound)
+        if self._thread.is_alive() and deadline is not None:
+            raise QueryStopTimeoutError(
+                f"Stream Execution thread for stream {self.identity} failed to stop within "
+                f"{round((bound or 0) * 1000)} milliseconds (specified by "
+                "spark.sql.streaming.stopTimeout). "
+                f"It was last doing this: {self.reporter.status.message}"
+            )
+
+    def _refuse_own_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise WrongThreadError(
+                "Cannot wait for a query state from the same thread that is running the query"
+            )
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _description(self) -> str:
+        identity = self.identity
+        return f"{identity.name or ''}\nid = {identity.id}\nrunId = {identity.run_id}\nbatch = init"
+
+    def _debug_string(self) -> str:
+        context = self._engine.context if self._engine else None
+        text = (
+            f"=== Streaming Query ===\nIdentifier: {self.identity}\n"
+            f"Current Committed Offsets: {context.start_offsets if context else '{}'}\n"
+            f"Current Available Offsets: {context.end_offsets if context else '{}'}\n\n"
+            f"Current State: {self._state.value}\nThread State: RUNNABLE"
+        )
+        initialized = self._state is not State.INITIALIZING and self._plan is not None
+        return f"{text}\n\nLogical Plan:\n{self._plan}" if initialized else text

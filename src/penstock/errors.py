@@ -1,0 +1,116 @@
+"""Every error Penstock raises, in one tree.
+
+    PenstockError
+    ├── CheckpointError                 the files of a checkpoint cannot be used as they are
+    │   ├── MalformedLogError           a log file does not read as what its name says
+    │   │   └── IncompleteLogError      ... because it ends too early (a torn or empty file)
+    │   ├── UnsupportedLogVersionError  a log file was written by something newer
+    │   ├── MissingBatchError           a log entry that recovery needs is not there
+    │   ├── MissingMetadataError        logs without the file that holds the query id
+    │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
+    │   ├── SourceCountError            the query has not the sources the checkpoint has
+    │   └── ConcurrentUpdateError       another run wrote the entry that this run was to write
+    ├── ExecutionError                  the engine was given something it cannot run
+    │   ├── UnknownTriggerError
+    │   ├── UnknownSinkError
+    │   ├── InvalidBatchError           a source returned data that is not what it announced
+    │   └── WrongThreadError            a call on a thread where it would wait for itself
+    ├── QueryStopTimeoutError           the query's thread outlived `stopTimeout`
+    ├── StreamFailedError               why a query died; carries the cause and its offsets
+    └── EnvironmentProblemError         the machine or the session is not one Penstock runs on
+        ├── JavaNotFoundError
+        └── UnsupportedError            a Spark version, session or trigger that is out of scope
+
+This module imports nothing, so that every room may import it.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """The root of every error that Penstock itself raises."""
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint cannot be used as it is. Nothing in it was changed."""
+
+
+class MalformedLogError(CheckpointError):
+    """A file in a checkpoint does not have the form its place promises."""
+
+
+class IncompleteLogError(MalformedLogError):
+    """A log file ends before its content does, as an empty file does."""
+
+
+class UnsupportedLogVersionError(CheckpointError):
+    """A log file has a version newer than the newest one this release knows."""
+
+
+class MissingBatchError(CheckpointError):
+    """A log entry that is required is not there."""
+
+
+class MissingMetadataError(CheckpointError):
+    """Offsets or commits exist, but not the `metadata` file with the query's id."""
+
+
+class CheckpointNotEmptyError(CheckpointError):
+    """A query that starts afresh found files of an earlier query in its checkpoint."""
+
+
+class SourceCountError(CheckpointError):
+    """The checkpoint and the query disagree about the number of sources."""
+
+
+class ConcurrentUpdateError(CheckpointError):
+    """Another run has written the log entry this run was about to write."""
+
+
+class ExecutionError(PenstockError):
+    """The engine was given something it cannot run."""
+
+
+class UnknownTriggerError(ExecutionError):
+    """The trigger is none that the engine knows."""
+
+
+class UnknownSinkError(ExecutionError):
+    """The sink is none that the engine knows how to write to."""
+
+
+class InvalidBatchError(ExecutionError):
+    """A source returned data that does not fit what it announced."""
+
+
+class WrongThreadError(ExecutionError):
+    """A call was made on a thread on which it cannot work."""
+
+
+class QueryStopTimeoutError(PenstockError, TimeoutError):
+    """The thread of a query was still running when the time to stop had passed."""
+
+
+class StreamFailedError(PenstockError):
+    """A query died. `__cause__` is what killed it.
+
+    The offsets are those of the batch it died in, one JSON text a source, `-` where there is none.
+    """
+
+    def __init__(self, message: str, debug: str, start_offset: str, end_offset: str) -> None:
+        super().__init__(message)
+        self.debug = debug
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+
+
+class EnvironmentProblemError(PenstockError):
+    """The machine or the session is not one that Penstock runs on."""
+
+
+class JavaNotFoundError(EnvironmentProblemError):
+    """There is no Java that Spark can run on."""
+
+
+class UnsupportedError(EnvironmentProblemError):
+    """What was asked for is out of scope; the message says what is supported."""

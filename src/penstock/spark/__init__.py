@@ -1,0 +1,1 @@
+"""The only room that speaks py4j: plan, sources, sinks, incremental execution, events."""

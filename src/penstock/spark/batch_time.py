@@ -1,0 +1,52 @@
+"""`current_timestamp` and its like, fixed to the timestamp a batch was decided with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.spark.gateway import Jvm
+from penstock.spark.handles import Handles
+
+_DUMMY_ZONE = "Dummy TimeZoneId"
+"""current_timestamp has no time zone, and Spark insists that its replacement have one."""
+
+
+class BatchTime:
+    """Knows the current-time expressions of a plan. A batch that is re-run sees the same time."""
+
+    def __init__(self, jvm: Jvm, analyzed: Any) -> None:
+        self._jvm = jvm
+        self._replacements = jvm.view.java.util.HashMap()
+        self._expressions = _find(jvm, analyzed)
+        self._replace = Handles(jvm).substitution(self._replacements)
+
+    def fix(self, plan: Any, timestamp_ms: int) -> Any:
+        """The plan with every current-time expression replaced by the given time."""
+        if not self._expressions:
+            return plan
+        make = self._jvm.cls("CurrentBatchTimestamp")
+        for expression, data_type, zone in self._expressions:
+            self._replacements.put(expression, make(timestamp_ms, data_type, zone))
+        return plan.transformAllExpressions(self._replace)
+
+
+def _find(jvm: Jvm, analyzed: Any) -> list[tuple[Any, Any, Any]]:
+    """Each distinct current-time expression of a plan, with its type and its time zone."""
+    if not analyzed.containsPattern(jvm.module("TreePattern").CURRENT_LIKE()):
+        return []
+    handles = Handles(jvm)
+    everything = handles.collector("java.lang.Object")
+    found: list[tuple[Any, Any, Any]] = []
+    for kind in ("CurrentTimestamp", "LocalTimestamp", "CurrentDate"):
+        collector = handles.collector(kind)
+        for node in jvm.to_list(analyzed.collect(everything)):
+            for root in jvm.to_list(node.expressions()):
+                for expression in jvm.to_list(root.collect(collector)):
+                    if not any(known.equals(expression) for known, _, _ in found):
+                        zone = (
+                            jvm.some(_DUMMY_ZONE)
+                            if kind == "CurrentTimestamp"
+                            else expression.timeZoneId()
+                        )
+                        found.append((expression, expression.dataType(), zone))
+    return found

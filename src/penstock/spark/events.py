@@ -1,0 +1,85 @@
+"""The engine's events as Spark's own, so that every listener and the web UI see them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.engine.events import (
+    QueryEvent,
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+from penstock.engine.progress import StreamingQueryProgress
+from penstock.spark.gateway import Jvm
+
+
+def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
+    """The listener event of Spark that says what `event` says."""
+    match event:
+        case QueryStartedEvent(id, run_id, name, timestamp):
+            # Without job tags: PySpark 4.1 to 4.3 cannot read an event that has any.
+            make = jvm.cls("QueryStartedEvent")
+            return make(jvm.uuid(id), jvm.uuid(run_id), name, timestamp)
+        case QueryProgressEvent(progress):
+            return jvm.cls("QueryProgressEvent")(_to_jvm_progress(jvm, progress))
+        case QueryIdleEvent(id, run_id, timestamp):
+            return jvm.cls("QueryIdleEvent")(jvm.uuid(id), jvm.uuid(run_id), timestamp)
+        case QueryTerminatedEvent(id, run_id, exception, error_class):
+            make = jvm.cls("QueryTerminatedEvent")
+            options = jvm.option(exception), jvm.option(error_class)
+            return make(jvm.uuid(id), jvm.uuid(run_id), *options)
+        case _:
+            raise AssertionError(f"no event of Spark's for {event}")
+
+
+def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
+    """Spark's progress record, read from JSON in the form its own reader takes."""
+    fields = progress.to_dict()
+    for shown, source in zip(fields["sources"], progress.sources, strict=True):
+        shown["startOffset"] = source.start_offset
+        shown["endOffset"] = source.end_offset
+        shown["latestOffset"] = source.latest_offset
+        shown.setdefault("inputRowsPerSecond", "NaN")
+        shown.setdefault("processedRowsPerSecond", "NaN")
+        shown.setdefault("metrics", {})
+    fields["sink"].setdefault("metrics", {})
+    for operator in fields["stateOperators"]:
+        operator.setdefault("customMetrics", {})
+    fields.setdefault("durationMs", {})
+    fields.setdefault("eventTime", {})
+    observed = fields.pop("observedMetrics", {})
+    fields["observedMetrics"] = {}
+    read = jvm.module("QueryProgress").fromJson(json.dumps(fields))
+    return _with_observed_metrics(jvm, read, progress) if observed else read
+
+
+def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress) -> Any:
+    """The same record with its observed metrics, which are rows and not JSON."""
+    rows = jvm.view.java.util.HashMap()
+    for name, row in progress.observed_metrics.items():
+        rows.put(name, row.jvm_row if isinstance(row, ObservedRow) else None)
+    return jvm.cls("QueryProgress")(
+        read.id(),
+        read.runId(),
+        read.name(),
+        read.timestamp(),
+        read.batchId(),
+        read.batchDuration(),
+        read.durationMs(),
+        read.eventTime(),
+        read.stateOperators(),
+        read.sources(),
+        read.sink(),
+        rows,
+    )
+
+
+class ObservedRow(dict[str, Any]):
+    """An observed metric as a mapping, which remembers the JVM's row that it came from."""
+
+    def __init__(self, values: dict[str, Any], jvm_row: Any) -> None:
+        super().__init__(values)
+        self.jvm_row = jvm_row

@@ -1,0 +1,85 @@
+"""What Spark raises, told apart and unwrapped: the boundary between its errors and ours."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException, convert_exception
+
+from penstock.spark.gateway import Jvm
+
+_INTERRUPTIONS = (
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+_WRAPPER = "java.lang.reflect.UndeclaredThrowableException"
+
+
+@contextlib.contextmanager
+def unwrapped() -> Iterator[None]:
+    """Raise what a function made of method handles threw, not the wrapper Java puts around it.
+
+    Java wraps checked exceptions that a functional interface does not declare; Scala knows no
+    such thing, so nobody expects the wrapper.
+    """
+    try:
+        yield
+    except Py4JJavaError as exc:
+        java_exception = exc.java_exception
+        if java_exception is None or java_exception.getClass().getName() != _WRAPPER:
+            raise
+        cause = java_exception.getCause()
+        raise convert_exception(cause) from None
+
+
+def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
+    """The error that Spark itself has for a mistake in a query, to be raised as PySpark would."""
+    factory = jvm.cls("QueryCompilationErrors")
+    return convert_exception(getattr(factory, name)(*arguments))
+
+
+def is_interruption(error: BaseException, run_id: str) -> bool:
+    """Whether an error, or one it was caused by, comes of cancelling the query of that run."""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = _full_text(seen)
+        if any(name in text for name in _INTERRUPTIONS):
+            return True
+        if "cancelled" in text and run_id in text:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def error_class(error: BaseException) -> str | None:
+    """The condition of Spark's error framework that an error has, if it has one."""
+    condition = getattr(error, "getCondition", None)
+    if callable(condition):
+        with contextlib.suppress(Exception):
+            found = condition()
+            return found if isinstance(found, str) else None
+    return None
+
+
+def _full_text(error: BaseException) -> str:
+    """The message with the JVM's stack trace, in which the causes are named."""
+    text = str(error)
+    java_exception: Any = None
+    if isinstance(error, Py4JJavaError):
+        java_exception = error.java_exception
+    elif isinstance(error, CapturedException):
+        text += str(error._stackTrace or "")
+        java_exception = error._origin
+    elif isinstance(error, Py4JError):
+        return text
+    while java_exception is not None:
+        with contextlib.suppress(Exception):
+            text += f"\n{java_exception.toString()}"
+            java_exception = java_exception.getCause()
+            continue
+        break
+    return text

@@ -1,0 +1,133 @@
+"""The JVM behind a Spark session: classes by name, and Scala's values.
+
+One object per gateway. Whatever is looked up once is kept, because every look-up is a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.java_gateway import JavaClass, JavaObject
+from pyspark.sql import SparkSession
+
+from penstock.spark.internals import INTERNAL_CLASSES
+
+_instances: WeakKeyDictionary[Any, Jvm]
+
+
+class Jvm:
+    """Access to the JVM. Everything it returns is a py4j object unless it says otherwise."""
+
+    def __init__(self, gateway: Any) -> None:
+        self.gateway = gateway
+        self.view = gateway.jvm
+        self._classes: dict[str, Any] = {}
+        self._modules: dict[str, Any] = {}
+        self._java_classes: dict[str, Any] = {}
+        self._default_methods: dict[tuple[str, str], Any] = {}
+        self.none = self.module("scala.None")
+        self.empty_seq = self.seq([])
+        self._to_seq = self.view.PythonUtils.toSeq
+        self._some = self.cls("scala.Some")
+
+    @staticmethod
+    def of(spark: SparkSession) -> Jvm:
+        """The one for this session's gateway."""
+        gateway = spark.sparkContext._gateway
+        found = _instances.get(gateway)
+        if found is None:
+            found = _instances[gateway] = Jvm(gateway)
+        return found
+
+    # Classes. A name is one of the table of internals, or a full class name.
+
+    def cls(self, name: str) -> Any:
+        """A class, for its constructor and its static methods."""
+        found = self._classes.get(name)
+        if found is None:
+            found = JavaClass(self._full(name), self.gateway._gateway_client)
+            self._classes[name] = found
+        return found
+
+    def module(self, name: str) -> Any:
+        """The Scala object of that name."""
+        found = self._modules.get(name)
+        if found is None:
+            found = getattr(JavaClass(self._full(name) + "$", self._client), "MODULE$")
+            self._modules[name] = found
+        return found
+
+    def java_class(self, name: str) -> Any:
+        """The `java.lang.Class`. Raises a Py4JJavaError if there is none of that name."""
+        found = self._java_classes.get(name)
+        if found is None:
+            loader = self.view.java.lang.Thread.currentThread().getContextClassLoader()
+            found = self.view.java.lang.Class.forName(self._full(name), False, loader)
+            self._java_classes[name] = found
+        return found
+
+    def is_instance(self, obj: Any, name: str) -> bool:
+        return isinstance(obj, JavaObject) and bool(self.java_class(name).isInstance(obj))
+
+    def call_default(self, interface: str, method: str, obj: Any) -> Any:
+        """Call a method without arguments that `obj` may only inherit from an interface.
+
+        py4j does not find the default methods of interfaces; the interface itself does.
+        """
+        found = self._default_methods.get((interface, method))
+        if found is None:
+            no_classes = self.array(self.view.java.lang.Class, ())
+            found = self.java_class(interface).getMethod(method, no_classes)
+            self._default_methods[interface, method] = found
+        return found.invoke(obj, self.array(self.view.Object, ()))
+
+    @property
+    def _client(self) -> Any:
+        return self.gateway._gateway_client
+
+    @staticmethod
+    def _full(name: str) -> str:
+        internal = INTERNAL_CLASSES.get(name)
+        return internal.name if internal else name
+
+    # Values.
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """A Scala Seq of Python values or JVM objects."""
+        return self.view.PythonUtils.toSeq(list(items))
+
+    @staticmethod
+    def to_list(seq: Any) -> list[Any]:
+        """The elements of a Scala Seq."""
+        return [seq.apply(index) for index in range(seq.size())]
+
+    def some(self, value: Any) -> Any:
+        return self._some(value)
+
+    def option(self, value: Any | None) -> Any:
+        """Scala's Option of a value: None for None."""
+        return self.none if value is None else self._some(value)
+
+    @staticmethod
+    def from_option(option: Any) -> Any | None:
+        return option.get() if option.isDefined() else None
+
+    def scala_map(self, mapping: Mapping[str, str]) -> Any:
+        """An immutable Scala Map of texts."""
+        return self.view.PythonUtils.toScalaMap(dict(mapping))
+
+    def uuid(self, text: str) -> Any:
+        return self.view.java.util.UUID.fromString(text)
+
+    def array(self, java_class: Any, items: Iterable[Any]) -> Any:
+        """A Java array."""
+        values = list(items)
+        array = self.gateway.new_array(java_class, len(values))
+        for index, value in enumerate(values):
+            array[index] = value
+        return array
+
+
+_instances = WeakKeyDictionary()

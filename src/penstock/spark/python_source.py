@@ -1,0 +1,185 @@
+"""A source written in Python: any object that can name a position and hand out a DataFrame."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from abc import ABC, abstractmethod
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.checkpoint.json_text import to_json
+from penstock.engine.data_stream import Source
+from penstock.engine.offsets import Offset, SerializedOffset
+from penstock.engine.read_limit import ReadLimit
+from penstock.errors import InvalidBatchError
+from penstock.spark.gateway import Jvm
+from penstock.spark.sources import V1Data, offset_value
+
+_NAME_PREFIX = "penstock:"
+
+_registered: dict[str, PythonSource] = {}
+_registered_lock = threading.Lock()
+
+
+class PythonSource(ABC):
+    """A source of rows for `penstock.read_stream`.
+
+    An offset is any JSON value; two that have the same JSON are the same position. The engine
+    calls every method on the query's thread. If several queries read one source, they share it.
+    """
+
+    @abstractmethod
+    def schema(self) -> StructType | str:
+        """The columns, as a StructType or in DDL. Asked once, before the query starts."""
+
+    @abstractmethod
+    def initial_offset(self) -> Any:
+        """The position before the first row. Not in any batch itself."""
+
+    @abstractmethod
+    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
+        """Where the next batch after `start` is to end, within `limit`.
+
+        Returning `start` says that there is nothing new. A source that cannot limit itself may
+        ignore `limit`.
+        """
+
+    @abstractmethod
+    def get_batch(self, spark: SparkSession, start: Any, end: Any) -> DataFrame:
+        """The rows after `start` up to and including `end`.
+
+        The same two positions must give the same rows, also in a later run of the program:
+        that is what makes a batch that is run again the same batch.
+        """
+
+    def commit(self, end: Any) -> None:
+        """Everything up to `end` is processed and will not be asked for again."""
+
+    def stop(self) -> None:
+        """The query is over. Nothing is called after this."""
+
+    def prepare_for_trigger_available_now(self) -> None:
+        """From now on, never return an offset beyond what is available at this moment.
+
+        Override it to support Trigger.AvailableNow in several batches; a source that does not is
+        read in a single one.
+        """
+
+    def read_limit(self) -> ReadLimit | None:
+        """How much one batch may take by default; None for everything there is."""
+        return None
+
+    def report_latest_offset(self) -> Any:
+        """The end of all that is available, for progress only; None to say nothing."""
+        return None
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}[python]"
+
+
+def read_stream(source: PythonSource, spark: SparkSession | None = None) -> DataFrame:
+    """A streaming DataFrame over a source written in Python.
+
+    It can be used like any other, in any query that Penstock runs; Spark's own engine refuses it.
+    """
+    session = spark or SparkSession.active()
+    jvm = Jvm.of(session)
+    name = f"{_NAME_PREFIX}{uuid.uuid4()}"
+    schema = source.schema()
+    empty = session.createDataFrame([], schema)
+    output = empty._jdf.queryExecution().analyzed().output()
+    relation = jvm.cls("StreamingRelation")(
+        _placeholder(jvm, session), name, output, jvm.module("Unassigned")
+    )
+    with _registered_lock:
+        _registered[name] = source
+    dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
+    return DataFrame(dataset, session)
+
+
+def find_registered(source_name: str) -> PythonSource | None:
+    """The source behind a relation that `read_stream` made, None for any other relation."""
+    return _registered.get(source_name)
+
+
+def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
+    """A data source to stand in the relation, which has to have one. It is never opened."""
+    return jvm.cls("DataSource")(
+        session._jsparkSession,
+        "text",
+        jvm.empty_seq,
+        jvm.none,
+        jvm.empty_seq,
+        jvm.none,
+        jvm.scala_map({}),
+        jvm.none,
+        jvm.none,
+    )
+
+
+class PythonSourceStream(Source):
+    """A PythonSource as the engine sees it."""
+
+    def __init__(self, session: SparkSession, source: PythonSource) -> None:
+        self._session = session
+        self._source = source
+        self._jvm = Jvm.of(session)
+        # Spark counts the rows of a batch by stream; this object stands for ours there.
+        options = self._jvm.view.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        self.jstream = self._jvm.cls("MarkerStream")(1, 1, 0, 1, options)
+
+    def __str__(self) -> str:
+        return str(self._source)
+
+    @property
+    def supports_admission_control(self) -> bool:
+        return True
+
+    @property
+    def supports_trigger_available_now(self) -> bool:
+        overridden = type(self._source).prepare_for_trigger_available_now
+        return overridden is not PythonSource.prepare_for_trigger_available_now
+
+    def prepare_for_trigger_available_now(self) -> None:
+        self._source.prepare_for_trigger_available_now()
+
+    def default_read_limit(self) -> ReadLimit:
+        return self._source.read_limit() or super().default_read_limit()
+
+    def get_offset(self) -> Offset | None:
+        return self.latest_offset(None, self.default_read_limit())
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        begin = self._source.initial_offset() if start is None else offset_value(start)
+        end = self._source.latest_offset(begin, limit)
+        if end is None or (start is None and to_json(end) == to_json(begin)):
+            return None
+        return SerializedOffset(to_json(end))
+
+    def report_latest_offset(self) -> Offset | None:
+        latest = self._source.report_latest_offset()
+        return None if latest is None else SerializedOffset(to_json(latest))
+
+    def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
+        begin = self._source.initial_offset() if start is None else offset_value(start)
+        batch = self._source.get_batch(self._session, begin, offset_value(end))
+        if not isinstance(batch, DataFrame):
+            raise InvalidBatchError(f"get_batch of {self} returned {batch!r}, not a DataFrame")
+        if batch.isStreaming:
+            raise InvalidBatchError(
+                f"get_batch of {self} returned a streaming DataFrame; it is to return the rows of "
+                "one batch"
+            )
+        jdf = batch._jdf
+        rows = jdf.queryExecution().toRdd()
+        streaming = self._session._jsparkSession.internalCreateDataFrame(rows, jdf.schema(), True)
+        return V1Data(streaming.logicalPlan())
+
+    def commit(self, end: Offset) -> None:
+        self._source.commit(offset_value(end))
+
+    def stop(self) -> None:
+        self._source.stop()

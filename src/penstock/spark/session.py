@@ -1,0 +1,147 @@
+"""The Spark session a query runs in: a clone of the user's, with the settings streaming needs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from penstock.checkpoint import OffsetSeqMetadata
+from penstock.engine.events import QueryEvent
+from penstock.engine.seam import QueryIdentity, StreamSession
+from penstock.engine.settings import Settings
+from penstock.spark import failures
+from penstock.spark.events import to_jvm_event
+from penstock.spark.gateway import Jvm
+
+_logger = logging.getLogger(__name__)
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_IS_CONTINUOUS = "__is_continuous_processing"
+_STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"
+_WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+class SparkStreamSession(StreamSession):
+    """A query's own session. The user's keeps its settings; the listeners are the user's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.jvm = Jvm.of(spark)
+        self.spark = spark
+        self.jsession = spark._jsparkSession.cloneSession()
+        self._context = spark.sparkContext
+        self._scala_context = spark.sparkContext._jsc.sc()
+        self._listeners = spark._jsparkSession.streams()
+        self._conf = self.jsession.conf()
+        self._settings = self._read_settings()
+        self._run_id = ""
+        self._jvm_thread: Any = None
+        self._interrupt_lock = threading.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def watermark_policy(self) -> str:
+        return self.get_conf(_WATERMARK_POLICY)
+
+    def get_conf(self, key: str) -> str:
+        """A setting's value, or its default."""
+        return str(self._conf.get(key))
+
+    def set_conf(self, key: str, value: str) -> None:
+        self._conf.set(key, value)
+
+    def hadoop_conf(self) -> Any:
+        return self.jsession.sessionState().newHadoopConf()
+
+    # The thread.
+
+    def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        # An inheritable thread has a JVM thread of its own, with the caller's local properties.
+        return InheritableThread(target=target, name=name, daemon=True, session=self.spark)
+
+    def enter(self, identity: QueryIdentity, description: str) -> None:
+        self._run_id = identity.run_id
+        self._jvm_thread = self.jvm.view.java.lang.Thread.currentThread()
+        self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
+        self._context.setLocalProperty(_QUERY_ID, identity.id)
+        self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
+        # Stateful operators must neither be rearranged nor get another distribution.
+        self.set_conf("spark.sql.cbo.enabled", "false")
+        self.set_conf("spark.sql.requireAllClusterKeysForDistribution", "false")
+        if not self._conf.getOption(_STATE_PARTITIONS).isDefined():
+            self.set_conf(_STATE_PARTITIONS, self.get_conf("spark.sql.shuffle.partitions"))
+
+    def shield(self) -> None:
+        with self._interrupt_lock:
+            if self._jvm_thread is not None:
+                self._jvm_thread = None
+                self.jvm.view.java.lang.Thread.interrupted()
+
+    def leave(self, identity: QueryIdentity) -> None:
+        self._listeners.stateStoreCoordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
+
+    def set_job_description(self, description: str) -> None:
+        self._context.setJobDescription(description)
+
+    def set_batch_id(self, batch_id: int) -> None:
+        self._context.setLocalProperty(_BATCH_ID, str(batch_id))
+        self._context.setLocalProperty(_IS_CONTINUOUS, "false")
+
+    def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
+        self._scala_context.cancelJobGroup(identity.run_id, reason)
+        with self._interrupt_lock:
+            if self._jvm_thread is not None:
+                self._jvm_thread.interrupt()
+
+    # What the offset log freezes.
+
+    def recordable_conf(self) -> Mapping[str, str]:
+        metadata = self.jvm.module("OffsetSeqMetadata").apply(0, 0, self._conf)
+        conf: dict[str, str] = json.loads(metadata.json())["conf"]
+        return conf
+
+    def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
+        before = self.recordable_conf()
+        module = self.jvm.module("OffsetSeqMetadata")
+        module.setSessionConf(module.apply(metadata.json), self.jsession.sessionState().conf())
+        for key, value in self.recordable_conf().items():
+            if key not in metadata.conf:
+                _logger.warning(
+                    "Conf '%s' was not found in the offset log, using default value '%s'",
+                    key,
+                    value,
+                )
+            elif before.get(key) != value:
+                _logger.warning(
+                    "Updating the value of conf '%s' in current session from '%s' to '%s'.",
+                    key,
+                    before.get(key),
+                    value,
+                )
+
+    # Listeners and errors.
+
+    def post_event(self, event: QueryEvent) -> None:
+        try:
+            self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+        except Exception:
+            _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
+
+    def is_interruption(self, error: BaseException) -> bool:
+        return failures.is_interruption(error, self._run_id)
+
+    def error_class(self, error: BaseException) -> str | None:
+        return failures.error_class(error)
+
+    def _read_settings(self) -> Settings:
+        as_millis = self.jvm.view.org.apache.spark.network.util.JavaUtils.timeStringAsMs
+        return Settings.read(lambda key: int(as_millis(self.get_conf(key))), self.get_conf)

@@ -1,0 +1,29 @@
+"""Small questions the API asks about a user's session, answered by the JVM."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from penstock.engine.triggers import ProcessingTimeTrigger
+from penstock.spark.gateway import Jvm
+
+
+def session_key(spark: SparkSession) -> str:
+    """What tells one session from another, however many Python objects stand for it."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def processing_time_trigger(spark: SparkSession, interval: str) -> ProcessingTimeTrigger:
+    """The trigger for an interval such as '5 seconds', read as Spark reads it."""
+    triggers = Jvm.of(spark).view.org.apache.spark.sql.streaming.Trigger
+    return ProcessingTimeTrigger(int(triggers.ProcessingTime(interval).intervalMs()))
+
+
+def is_run_by_spark(spark: SparkSession, query_id: str) -> bool:
+    """Whether Spark's own engine is running the query of that id in this JVM."""
+    shared = spark._jsparkSession.sharedState()
+    return shared.activeStreamingQueries().get(Jvm.of(spark).uuid(query_id)) is not None
+
+
+def conf_flag(spark: SparkSession, key: str) -> bool:
+    return (spark.conf.get(key) or "false").lower() == "true"

@@ -1,0 +1,286 @@
+"""From what a user said of the output to the sink that takes it, as Spark's own writer goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkWriter
+
+from penstock.spark.failures import compilation_error
+from penstock.spark.gateway import Jvm
+from penstock.spark.sinks import BatchFunction, PythonBatchSink, SparkSink, V1Sink, V2Sink
+
+_CLUSTERING_KEY = "__clustering_columns"
+_TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
+_TABLE_PROVIDER = "org.apache.spark.sql.connector.catalog.TableProvider"
+_DISABLED_WRITERS = "spark.sql.streaming.disabledV2Writers"
+
+
+@dataclass(frozen=True)
+class SinkRequest:
+    """What a user said of the output of a query."""
+
+    format: str
+    output_mode: str = "append"
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: Sequence[str] | None = None
+    clustering_columns: Sequence[str] | None = None
+    foreach: Any = None
+    batch_function: BatchFunction | None = None
+    batch_function_name: str | None = None
+
+    def option(self, name: str) -> str | None:
+        """An option by its name, whatever its case."""
+        for key, value in self.options.items():
+            if key.lower() == name.lower():
+                return value
+        return None
+
+
+@dataclass(frozen=True)
+class SinkChoice:
+    """A sink and what comes with choosing it."""
+
+    sink: SparkSink
+    options: Mapping[str, str]
+    may_use_temporary_checkpoint: bool
+    recovers_from_checkpoint: bool = True
+    catalog_and_ident: Any | None = None
+    catalog_table: Any | None = None
+    memory_table: Any | None = None
+
+
+class SinkFactory:
+    """Makes the sink of one streaming DataFrame."""
+
+    def __init__(self, df: DataFrame, request: SinkRequest) -> None:
+        self._df = df
+        self._spark = df.sparkSession
+        self._jsession = df._jdf.sparkSession()
+        self._jvm = Jvm.of(self._spark)
+        self._request = request
+        self._temporary = request.format in _TEMPORARY_CHECKPOINT
+
+    @property
+    def output_mode(self) -> Any:
+        """Spark's OutputMode for the one that was asked for."""
+        modes = self._jvm.view.org.apache.spark.sql.streaming.OutputMode
+        return getattr(modes, self._request.output_mode.capitalize())()
+
+    def create(self, path: str | None = None, catalog_table: Any | None = None) -> SinkChoice:
+        """The sink for a format."""
+        request = self._request
+        if request.batch_function is not None:
+            self._refuse_partitioning("foreachBatch")
+            sink: SparkSink = PythonBatchSink(
+                self._spark, request.batch_function, request.batch_function_name
+            )
+            return SinkChoice(sink, request.options, self._temporary)
+        if request.foreach is not None:
+            self._refuse_partitioning("foreach")
+            return SinkChoice(self._foreach(), request.options, self._temporary)
+        if request.format == "memory":
+            self._refuse_partitioning("memory")
+            return self._memory()
+        return self._by_format(path, catalog_table)
+
+    def create_for_table(self, table_name: str) -> SinkChoice:
+        """The sink for a table of a catalog, which is made if it does not exist."""
+        catalog, identifier, table = self._load_or_create_table(table_name)
+        if self._is(table, "org.apache.spark.sql.connector.catalog.SupportsWrite") and (
+            self._supports_streaming_write(table)
+        ):
+            pair = self._jvm.cls("scala.Tuple2")(catalog, identifier)
+            sink = V2Sink(self._jvm, table, pair)
+            return SinkChoice(sink, self._request.options, self._temporary, catalog_and_ident=pair)
+        if self._is(table, "org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback") or (
+            self._is(table, "org.apache.spark.sql.connector.catalog.V1Table")
+        ):
+            return self._v1_table(table_name, table.v1Table())
+        raise self._error("tableNotSupportStreamingWriteError", table_name, table)
+
+    # The kinds of sink.
+
+    def _foreach(self) -> SparkSink:
+        from pyspark.core.rdd import _wrap_function  # private in PySpark, but its own way here
+
+        jvm = self._jvm
+        function = PySparkWriter._construct_foreach_function(self._request.foreach)
+        serializer = AutoBatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
+        wrapped = _wrap_function(self._spark.sparkContext, function, serializer, serializer)
+        writer = jvm.cls("PythonForeachWriter")(wrapped, self._df._jdf.schema())
+        encoder = self._df._jdf.exprEnc()
+        return V2Sink(jvm, jvm.module("ForeachWriterTable").apply(writer, encoder))
+
+    def _memory(self) -> SinkChoice:
+        if self._request.option("queryName") is None:
+            raise self._error("queryNameNotSpecifiedForMemorySinkError")
+        jvm = self._jvm
+        jsink = jvm.cls("MemorySink")()
+        plan = jvm.module("MemoryPlan").apply(jsink, self._schema_attributes())
+        table = jvm.module("ClassicDataset").ofRows(self._jsession, plan)
+        return SinkChoice(
+            V2Sink(jvm, jsink),
+            self._request.options,
+            self._temporary,
+            recovers_from_checkpoint=self._request.output_mode.lower() == "complete",
+            memory_table=table,
+        )
+
+    def _by_format(self, path: str | None, catalog_table: Any | None) -> SinkChoice:
+        options = dict(self._request.options)
+        if path is not None:
+            options = {k: v for k, v in options.items() if k.lower() != "path"} | {"path": path}
+        jclass = self._jvm.module("DataSource").lookupDataSource(
+            self._request.format, self._jsession.sessionState().conf()
+        )
+        sink: SparkSink | None = None
+        if self._may_be_v2(jclass):
+            sink = self._v2(jclass, options)
+        if sink is None:
+            sink = self._v1(options, catalog_table)
+        return SinkChoice(sink, options, self._temporary, catalog_table=catalog_table)
+
+    def _may_be_v2(self, jclass: Any) -> bool:
+        disabled = str(self._jsession.conf().get(_DISABLED_WRITERS)).split(",")
+        provider = self._jvm.java_class(_TABLE_PROVIDER)
+        # Spark's file sources of the second API do not stream yet.
+        files = self._jvm.java_class("FileDataSourceV2")
+        return (
+            bool(provider.isAssignableFrom(jclass))
+            and not files.isAssignableFrom(jclass)
+            and jclass.getCanonicalName() not in disabled
+        )
+
+    def _v2(self, jclass: Any, options: Mapping[str, str]) -> SparkSink | None:
+        """The table behind a provider of the second API, if it can be streamed to."""
+        jvm = self._jvm
+        no_classes = jvm.array(jvm.view.java.lang.Class, ())
+        no_objects = jvm.array(jvm.view.Object, ())
+        provider = jclass.getConstructor(no_classes).newInstance(no_objects)
+        if self._is(provider, "PythonDataSourceV2"):
+            provider.setShortName(self._request.format)
+        utils = jvm.cls("DataSourceV2Utils")
+        conf = self._jsession.sessionState().conf()
+        session_options = utils.extractSessionConfigs(provider, conf)
+        given = {key.lower() for key in options}
+        merged = {
+            entry._1(): entry._2()
+            for entry in jvm.to_list(session_options.toSeq())
+            if entry._1().lower() not in given
+        } | dict(options)
+        insensitive = jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap")(merged)
+        accepts_schema = jvm.call_default(_TABLE_PROVIDER, "supportsExternalMetadata", provider)
+        schema = self._df._jdf.schema() if accepts_schema else None
+        table = utils.getTableFromProvider(provider, insensitive, jvm.option(schema))
+        writable = self._is(table, "org.apache.spark.sql.connector.catalog.SupportsWrite")
+        if writable and self._supports_streaming_write(table):
+            return V2Sink(jvm, table)
+        return None
+
+    def _v1(self, options: Mapping[str, str], catalog_table: Any | None) -> SparkSink:
+        jvm = self._jvm
+        cleaned = {k: v for k, v in options.items() if k != _CLUSTERING_KEY}
+        if self._request.clustering_columns is not None:
+            columns = self._normalize(self._request.clustering_columns, "Clustering")
+            encode = jvm.view.org.apache.spark.sql.execution.datasources.DataSourceUtils
+            cleaned[_CLUSTERING_KEY] = encode.encodePartitioningColumns(jvm.seq(columns))
+        partitions = self._normalize(self._request.partition_columns or (), "Partition")
+        source = jvm.cls("DataSource")(
+            self._jsession,
+            self._request.format,
+            jvm.empty_seq,
+            jvm.none,
+            jvm.seq(partitions),
+            jvm.none,
+            jvm.scala_map(cleaned),
+            jvm.none,
+            jvm.none,
+        )
+        return V1Sink(
+            jvm, source.createSink(self.output_mode, self._df._jdf.schema()), catalog_table
+        )
+
+    # Tables.
+
+    def _load_or_create_table(self, table_name: str) -> tuple[Any, Any, Any]:
+        state = self._jsession.sessionState()
+        parts = state.sqlParser().parseMultipartIdentifier(table_name)
+        if state.catalog().isTempView(parts):
+            raise self._error("tempViewNotSupportStreamingWriteError", table_name)
+        resolved = state.analyzer().CatalogAndIdentifier().unapply(parts).get()
+        catalog, identifier = resolved._1(), resolved._2()
+        if not catalog.tableExists(identifier):
+            self._create_table(table_name)
+        return catalog, identifier, catalog.loadTable(identifier)
+
+    def _create_table(self, table_name: str) -> None:
+        """Create it with the columns of the stream, all of them nullable."""
+        request = self._request
+        columns = self._df._jdf.schema().asNullable().toDDL()
+        statement = [f"CREATE TABLE {table_name} ({columns}) USING {request.format}"]
+        if request.partition_columns:
+            statement.append(f"PARTITIONED BY ({_quoted(request.partition_columns)})")
+        if request.clustering_columns:
+            statement.append(f"CLUSTER BY ({_quoted(request.clustering_columns)})")
+        path = request.option("path")
+        if path is not None:
+            escaped = path.replace("\\", "\\\\").replace("'", "\\'")
+            statement.append(f"LOCATION '{escaped}'")
+        self._spark.sql(" ".join(statement))
+
+    def _v1_table(self, table_name: str, table: Any) -> SinkChoice:
+        if table.isViewLike():
+            raise self._error("streamingIntoViewNotSupportedError", table_name)
+        provider = str(table.provider().get())
+        if self._request.format != provider:
+            raise self._error(
+                "inputSourceDiffersFromDataSourceProviderError",
+                self._request.format,
+                table_name,
+                table,
+            )
+        path = self._jvm.cls("org.apache.hadoop.fs.Path")(table.location()).toString()
+        factory = SinkFactory(self._df, replace(self._request, format=provider))
+        return factory.create(path, catalog_table=table)
+
+    # Small things.
+
+    def _schema_attributes(self) -> Any:
+        return self._jvm.module("DataTypeUtils").toAttributes(self._df._jdf.schema())
+
+    def _supports_streaming_write(self, table: Any) -> bool:
+        capability = self._jvm.view.org.apache.spark.sql.connector.catalog.TableCapability
+        return bool(table.capabilities().contains(capability.STREAMING_WRITE))
+
+    def _normalize(self, columns: Sequence[str], kind: str) -> list[str]:
+        """The names as the DataFrame spells them; AnalysisException for one it has not."""
+        resolver = self._jsession.sessionState().analyzer().resolver()
+        normalized = []
+        for column in columns:
+            known = next((c for c in self._df.columns if resolver.apply(c, column)), None)
+            if known is None:
+                known_columns = self._jvm.seq(self._df.columns)
+                raise self._error(
+                    "columnNotFoundInExistingColumnsError", kind, column, known_columns
+                )
+            normalized.append(known)
+        return normalized
+
+    def _refuse_partitioning(self, operation: str) -> None:
+        if self._request.partition_columns is not None:
+            raise self._error("operationNotSupportPartitioningError", operation)
+
+    def _error(self, name: str, *arguments: Any) -> Exception:
+        return compilation_error(self._jvm, name, *arguments)
+
+    def _is(self, obj: Any, class_name: str) -> bool:
+        return self._jvm.is_instance(obj, class_name)
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return ", ".join("`" + column.replace("`", "``") + "`" for column in columns)

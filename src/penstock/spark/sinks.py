@@ -1,0 +1,190 @@
+"""Spark's sinks, and sinks written in Python, as the query plan writes to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.spark.failures import unwrapped
+from penstock.spark.gateway import Jvm
+from penstock.spark.handles import Handles
+
+BatchFunction = Callable[[DataFrame, int], None]
+
+
+class SparkSink(ABC):
+    """Where the batches of a query go."""
+
+    def __init__(self, jvm: Jvm, jtable: Any) -> None:
+        self._jvm = jvm
+        self.jtable = jtable
+        self._reports_metrics = jvm.is_instance(
+            jtable, "org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics"
+        )
+
+    @property
+    def description(self) -> str:
+        return str(self.jtable.toString())
+
+    def metrics(self) -> Mapping[str, str]:
+        return dict(self.jtable.metrics()) if self._reports_metrics else {}
+
+    @abstractmethod
+    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+        """The logical plan that writes `query` to this sink; a batch id is still to be given."""
+
+    @abstractmethod
+    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+        """Run a planned batch into the sink, as one SQL execution; the rows written, if known."""
+
+
+class V2Sink(SparkSink):
+    """A sink of Spark's second API: the plan itself writes."""
+
+    def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
+        super().__init__(jvm, jtable)
+        self._catalog_and_ident = catalog_and_ident
+        self._encoder: Any = None
+
+    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+        jvm = self._jvm
+        catalog = ident = jvm.none
+        if self._catalog_and_ident is not None:
+            catalog = jvm.some(self._catalog_and_ident._1())
+            ident = jvm.some(self._catalog_and_ident._2())
+        relation = jvm.module("DataSourceV2Relation").create(self.jtable, catalog, ident)
+        return jvm.cls("WriteToMicroBatchDataSource")(
+            relation, query, query_id, options, output_mode, jvm.none
+        )
+
+    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+        if self._encoder is None:
+            self._encoder = encoder_of(self._jvm, execution)
+        # Collecting runs the writer; a write has no rows, so none come back.
+        self._jvm.cls("ClassicDataset")(execution, self._encoder).collect()
+        plan = execution.executedPlan()
+        if not self._jvm.is_instance(plan, "WriteToDataSourceV2Exec"):
+            return None
+        progress = self._jvm.from_option(plan.commitProgress())
+        return None if progress is None else int(progress.numOutputRows())
+
+
+class V1Sink(SparkSink):
+    """A sink of Spark's first API: it is handed each batch as a DataFrame."""
+
+    def __init__(self, jvm: Jvm, jsink: Any, catalog_table: Any | None = None) -> None:
+        super().__init__(jvm, jsink)
+        self._catalog_table = catalog_table
+        self._encoder: Any = None
+        reference = jvm.cls("java.util.concurrent.atomic.AtomicReference")
+        self._batch_id = reference()
+        self._dataset = reference()
+        self._body = Handles(jvm).add_batch(jsink, self._batch_id, self._dataset)
+
+    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+        table = self._jvm.option(self._catalog_table)
+        return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
+            table, self.jtable, query, query_id, options, output_mode, self._jvm.none
+        )
+
+    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+        jvm = self._jvm
+        if self._encoder is None:
+            self._encoder = encoder_of(jvm, execution)
+        self._batch_id.set(jvm.view.java.lang.Long.valueOf(batch_id))
+        self._dataset.set(jvm.cls("ClassicDataset")(execution, self._encoder))
+        try:
+            with unwrapped():
+                jvm.cls("SQLExecution").withNewExecutionId(execution, jvm.none, self._body)
+        finally:
+            self._dataset.set(None)
+        if self._catalog_table is not None:
+            name = self._catalog_table.identifier().quotedString()
+            execution.sparkSession().catalog().refreshTable(name)
+        return None
+
+
+class PythonBatchSink(SparkSink):
+    """A Python function that is handed each batch: foreachBatch, or a sink written in Python.
+
+    It is called in this process, on the query's thread, so that its errors keep their traceback
+    and a debugger stops in it.
+    """
+
+    def __init__(
+        self, session: SparkSession, function: BatchFunction, description: str | None = None
+    ) -> None:
+        jvm = Jvm.of(session)
+        # Spark wants a sink of its own in the plan; this one is there for its name only.
+        schema = session.createDataFrame([], "a int")._jdf.schema()
+        encoder = jvm.cls("ExpressionEncoder").apply(schema)
+        stand_in = jvm.cls("ForeachBatchSink")(Handles(jvm).no_op_function2(), encoder)
+        super().__init__(jvm, stand_in)
+        self._session = session
+        self._function = function
+        self._description = description
+        self._encoder: Any = None
+        ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
+
+    @property
+    def description(self) -> str:
+        return self._description or super().description
+
+    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+        return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
+            self._jvm.none,
+            self.jtable,
+            query,
+            query_id,
+            options,
+            output_mode,
+            self._jvm.none,
+        )
+
+    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+        body = _Body(lambda: self._function(self._batch(execution), batch_id))
+        try:
+            self._jvm.cls("SQLExecution").withNewExecutionId(execution, self._jvm.none, body)
+        except Exception:
+            if body.error is not None:
+                raise body.error from body.error.__cause__
+            raise
+        return None
+
+    def _batch(self, execution: Any) -> DataFrame:
+        """The batch as an ordinary DataFrame, cut off from the streaming plan behind it."""
+        jvm = self._jvm
+        if self._encoder is None:
+            self._encoder = encoder_of(jvm, execution)
+        dataset = jvm.cls("ClassicDataset")(execution, self._encoder)
+        node = jvm.module("LogicalRDD").fromDataset(execution.toRdd(), dataset, False, False)
+        jsession = execution.sparkSession()
+        frame = jvm.module("ClassicDataset").ofRows(jsession, node)
+        return DataFrame(frame, SparkSession(self._session.sparkContext, jsession))
+
+
+class _Body:
+    """A Scala Function0 whose body is Python. Remembers the error it ended with."""
+
+    def __init__(self, body: Callable[[], None]) -> None:
+        self._body = body
+        self.error: Exception | None = None
+
+    def apply(self) -> None:
+        try:
+            self._body()
+        except Exception as exc:
+            self.error = exc
+            raise
+
+    class Java:
+        implements = ("scala.Function0",)
+
+
+def encoder_of(jvm: Jvm, execution: Any) -> Any:
+    """The encoder for the rows of a planned batch; the same for every batch of a query."""
+    return jvm.cls("ExpressionEncoder").apply(execution.analyzed().schema())

@@ -1,0 +1,151 @@
+"""From a writer's wishes to a query that is ready to start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame
+
+from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
+from penstock.engine.clock import Clock
+from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.stream_execution import StreamExecution
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    OneTimeTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
+from penstock.spark.gateway import Jvm
+from penstock.spark.hadoop_files import HadoopFiles
+from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
+from penstock.spark.session import SparkStreamSession
+from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
+from penstock.spark.support import require_supported
+
+_FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """Everything that decides how a query is started."""
+
+    sink: SinkRequest
+    trigger: Trigger
+    path: str | None = None
+    table: str | None = None
+    clock: Clock | None = None
+    faults: FaultInjector = NO_FAULTS
+
+
+def prepare_query(
+    df: DataFrame,
+    request: StartRequest,
+    on_terminated: Callable[[StreamExecution], None] | None = None,
+) -> tuple[StreamExecution, Callable[[], None]]:
+    """Check a query as Spark checks it and set it up. It is not started.
+
+    Returned with it is what is to be done once it has started: the memory sink becomes a table
+    then. Raises Spark's own errors for what Spark would refuse.
+    """
+    require_supported(df.sparkSession)
+    factory = SinkFactory(df, request.sink)
+    if request.table is not None:
+        choice = factory.create_for_table(request.table)
+    else:
+        choice = factory.create(request.path)
+    jvm = Jvm.of(df.sparkSession)
+    analyzed = _analyze(jvm, df, request, factory, choice)
+    session = SparkStreamSession(df.sparkSession)
+    checkpoint = CheckpointDirectory(
+        checkpoint_files(session, str(analyzed.resolvedCheckpointLocation()))
+    )
+    spec = QuerySpec(
+        analyzed=analyzed.inputQuery(),
+        sink=choice.sink,
+        output_mode=factory.output_mode,
+        options=jvm.scala_map(choice.options),
+        is_terminating=isinstance(request.trigger, AvailableNowTrigger),
+    )
+    name = request.sink.option("queryName")
+    execution = StreamExecution(
+        session=session,
+        checkpoint=checkpoint,
+        plan_factory=lambda identity: SparkQueryPlan(session, identity, checkpoint, spec),
+        trigger=request.trigger,
+        name=name,
+        clock=request.clock,
+        faults=request.faults,
+        delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
+        on_terminated=on_terminated,
+    )
+
+    def after_start() -> None:
+        if choice.memory_table is not None:
+            choice.memory_table.createOrReplaceTempView(name)
+
+    return execution, after_start
+
+
+def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFiles:
+    """The file layer for a checkpoint: a local directory directly, all else through Hadoop.
+
+    A file manager that the user has configured is always heeded.
+    """
+    parts = urlsplit(location)
+    configured = session.jsession.conf().getOption(_FILE_MANAGER_CLASS).isDefined()
+    if parts.scheme == "file" and not parts.netloc and not configured:
+        return LocalFiles(_local_path(location), uri=location.rstrip("/"))
+    return HadoopFiles(session.jvm, location, session.hadoop_conf())
+
+
+def _local_path(location: str) -> str:
+    """The path of a Hadoop `file:` location, which is a URI only in so far as it has a scheme."""
+    path = location[len("file:") :]
+    return (
+        "/" + unquote(path, errors="strict").lstrip("/") if "%" in path else "/" + path.lstrip("/")
+    )
+
+
+def _analyze(
+    jvm: Jvm, df: DataFrame, request: StartRequest, factory: SinkFactory, choice: SinkChoice
+) -> Any:
+    """Let Spark's analyzer check the query and resolve where its checkpoint is."""
+    jdf = df._jdf
+    jsession = jdf.sparkSession()
+    jdf.queryExecution().assertAnalyzed()
+    statement = jvm.cls("WriteToStreamStatement")(
+        jvm.option(request.sink.option("queryName")),
+        jvm.none,
+        jvm.option(request.sink.option("checkpointLocation")),
+        choice.may_use_temporary_checkpoint,
+        choice.recovers_from_checkpoint,
+        choice.sink.jtable,
+        factory.output_mode,
+        jsession.sessionState().newHadoopConf(),
+        _jvm_trigger(jvm, request.trigger),
+        jdf.queryExecution().analyzed(),
+        jvm.option(choice.catalog_and_ident),
+        jvm.option(choice.catalog_table),
+    )
+    return (
+        jsession.sessionState()
+        .executePlan(statement, jvm.module("CommandExecutionMode").ALL())
+        .analyzed()
+    )
+
+
+def _jvm_trigger(jvm: Jvm, trigger: Trigger) -> Any:
+    triggers = jvm.view.org.apache.spark.sql.streaming.Trigger
+    match trigger:
+        case OneTimeTrigger():
+            return triggers.Once()
+        case AvailableNowTrigger():
+            return triggers.AvailableNow()
+        case ProcessingTimeTrigger(interval_ms):
+            return triggers.ProcessingTime(interval_ms)
+        case _:
+            return triggers.ProcessingTime(0)

@@ -1,0 +1,1 @@
+"""What users test with: memory stream, manual clock, stepping, fault points, crash test."""

@@ -1,0 +1,208 @@
+"""What happens in one simulated life of a query: its shape, its input, its runs and their faults.
+
+A schedule has a text form, one line that a person can read and a later run can replay:
+
+    sources=v1-limit:2,v2-now:1 plan=min retain=2 flags=nodata arrivals=2/0,1/1
+    runs=processing*4!kill@after_sink#2;once;available!eio@create_offsets#1
+
+(in one line). `kill@after_sink#2` strikes when the run passes `after_sink` for the second time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class FaultKind(str, Enum):
+    """What can go wrong where the engine touches the world."""
+
+    RAISE = "raise"  # the call raises
+    KILL = "kill"  # the process ends here; nothing of it has any effect any more
+    HANG = "hang"  # the call never returns by itself: the query is stopped while it waits
+    STOP = "stop"  # somebody stops the query now, and the call returns all the same
+    STOP_GRACEFULLY = "stop-gracefully"  # the same with the wish that the batch be finished
+    EIO = "eio"  # the file operation fails and has had no effect
+    EIO_AFTER = "eio-after"  # it fails although it has had its effect: the outcome is unknown
+    ENOSPC = "enospc"  # the disk is full: a temporary file is left, the file itself is not there
+    TORN = "torn"  # the process ends, and the file is there with half of its content
+    EMPTY = "empty"  # the process ends, and the file is there with no content
+    TORN_TEMPORARY = "torn-temporary"  # the process ends in the middle of the temporary file
+    STALE = "stale"  # the listing is that of a moment ago
+    RIVAL = "rival"  # another run of the query has just written the file
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault at the n-th passing (from 1) of a site, counted within its run."""
+
+    kind: FaultKind
+    site: str
+    occurrence: int = 1
+
+
+class TriggerKind(str, Enum):
+    """The triggers, with processing time both as fast as possible and at an interval."""
+
+    PROCESSING = "processing"
+    INTERVAL = "interval"
+    ONCE = "once"
+    AVAILABLE = "available"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process that runs the query.
+
+    A processing-time query is stopped at the boundary after `triggers` triggers, or earlier when
+    there is nothing more to do. Before the run the clock jumps by `clock_jump_ms`.
+    """
+
+    trigger: TriggerKind = TriggerKind.PROCESSING
+    triggers: int = 20
+    faults: tuple[Fault, ...] = ()
+    clock_jump_ms: int = 0
+
+
+class SourceKind(str, Enum):
+    """The API of a source and what it can do beyond: limits, and standing still for AvailableNow.
+
+    `v2-now` also wants to know the latest offset of the log on a restart.
+    """
+
+    V1 = "v1"
+    V1_LIMIT = "v1-limit"
+    V1_NOW = "v1-now"
+    V2 = "v2"
+    V2_LIMIT = "v2-limit"
+    V2_NOW = "v2-now"
+
+    @property
+    def is_v1(self) -> bool:
+        return self.value.startswith("v1")
+
+    @property
+    def has_limit(self) -> bool:
+        return self not in (SourceKind.V1, SourceKind.V2)
+
+    @property
+    def stands_still(self) -> bool:
+        return self in (SourceKind.V1_NOW, SourceKind.V2_NOW)
+
+
+@dataclass(frozen=True)
+class SourceShape:
+    """A source; at most `max_rows` rows a batch where the kind has limits."""
+
+    kind: SourceKind
+    max_rows: int = 2
+
+
+@dataclass(frozen=True)
+class QueryShape:
+    """The query and its settings.
+
+    `watermark_policy` is None for a stateless query. `repeats_first` puts the first source into
+    the plan a second time, as a self-union does.
+    """
+
+    sources: tuple[SourceShape, ...]
+    watermark_policy: str | None = None
+    retained_batches: int = 100
+    no_data_batches: bool = True
+    available_now_wrapper: bool = False
+    repeats_first: bool = False
+
+    @property
+    def is_stateful(self) -> bool:
+        return self.watermark_policy is not None
+
+    @property
+    def plan_order(self) -> tuple[int, ...]:
+        """The sources as the plan has them, by their numbers."""
+        numbers = tuple(range(len(self.sources)))
+        return (*numbers, 0) if self.repeats_first else numbers
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A query, the rows that arrive for each of its sources, and its runs.
+
+    The first of the `arrivals` is there from the start; the others come one by one, in turn
+    between two triggers and while a sink is writing. After the runs a last one without faults
+    processes what is left.
+    """
+
+    shape: QueryShape
+    arrivals: tuple[tuple[int, ...], ...]
+    runs: tuple[Run, ...] = ()
+
+    def __str__(self) -> str:
+        shape = self.shape
+        sources = ",".join(f"{s.kind.value}:{s.max_rows}" for s in shape.sources)
+        flags = [name for name, field in _FLAGS.items() if getattr(shape, field)]
+        arrivals = ",".join("/".join(map(str, rows)) for rows in self.arrivals)
+        return (
+            f"sources={sources} plan={shape.watermark_policy or 'stateless'} "
+            f"retain={shape.retained_batches} flags={','.join(flags)} arrivals={arrivals} "
+            f"runs={';'.join(map(_run_text, self.runs))}"
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Schedule:
+        """The schedule of a text; ValueError if it is none."""
+        try:
+            parts = dict(part.split("=", 1) for part in text.split())
+            return cls(_parse_shape(parts), _parse_arrivals(parts["arrivals"]), _parse_runs(parts))
+        except (KeyError, ValueError) as exc:
+            raise ValueError(f"not a schedule ({exc!r}): {text}") from exc
+
+
+_FLAGS = {
+    "nodata": "no_data_batches",
+    "wrapper": "available_now_wrapper",
+    "twice": "repeats_first",
+}
+
+
+def _run_text(run: Run) -> str:
+    jump = f"~{run.clock_jump_ms}" if run.clock_jump_ms else ""
+    faults = "".join(f"!{f.kind.value}@{f.site}#{f.occurrence}" for f in run.faults)
+    return f"{run.trigger.value}*{run.triggers}{jump}{faults}"
+
+
+def _parse_shape(parts: dict[str, str]) -> QueryShape:
+    sources = [source.split(":") for source in parts["sources"].split(",")]
+    flags = {_FLAGS[flag] for flag in parts["flags"].split(",") if flag}
+    return QueryShape(
+        tuple(SourceShape(SourceKind(kind), int(rows)) for kind, rows in sources),
+        None if parts["plan"] == "stateless" else parts["plan"],
+        int(parts["retain"]),
+        **{field: field in flags for field in _FLAGS.values()},
+    )
+
+
+def _parse_arrivals(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(map(int, rows.split("/"))) for rows in text.split(","))
+
+
+def _parse_runs(parts: dict[str, str]) -> tuple[Run, ...]:
+    return tuple(_parse_run(text) for text in parts["runs"].split(";") if text)
+
+
+def _parse_run(text: str) -> Run:
+    head, *faults = text.split("!")
+    head, _, jump = head.partition("~")
+    trigger, _, triggers = head.partition("*")
+    return Run(
+        TriggerKind(trigger),
+        int(triggers or Run.triggers),
+        tuple(_parse_fault(fault) for fault in faults),
+        int(jump or 0),
+    )
+
+
+def _parse_fault(text: str) -> Fault:
+    kind, _, where = text.partition("@")
+    site, _, occurrence = where.partition("#")
+    return Fault(FaultKind(kind), site, int(occurrence or 1))

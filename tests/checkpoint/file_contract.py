@@ -1,0 +1,258 @@
+"""What every file layer promises. A test class of an implementation inherits all of it.
+
+    class TestLocalFiles(FileContract):
+        writer_program = "..."
+
+        def make_files(self, root: Path) -> CheckpointFiles:
+            return LocalFiles(root)
+
+The files are in a local directory whatever the implementation is, so that the suite can plant
+what others leave there and look at what is really there.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint import CheckpointFiles
+
+PATIENCE = 60.0
+ROUNDS = 25
+
+
+class FileContract(ABC):
+    """The contract of `CheckpointFiles`."""
+
+    writer_program: str
+    """A Python program with a function `files(root)`, for the race between processes."""
+
+    @abstractmethod
+    def make_files(self, root: Path) -> CheckpointFiles:
+        """The file layer under test, over a local directory that may not exist yet."""
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        return tmp_path / "somewhere" / "checkpoint"
+
+    @pytest.fixture
+    def files(self, root: Path) -> CheckpointFiles:
+        return self.make_files(root)
+
+    # Creating.
+
+    def test_a_created_file_has_all_its_data(self, files: CheckpointFiles, root: Path) -> None:
+        data = b"v1\n\xc3\xa9\n" + bytes(range(256)) * 1000
+        assert files.create_if_absent("offsets/0", data) is True
+        assert files.read("offsets/0") == data
+        assert (root / "offsets" / "0").read_bytes() == data
+
+    def test_a_file_may_be_empty(self, files: CheckpointFiles) -> None:
+        assert files.create_if_absent("offsets/0", b"")
+        assert files.read("offsets/0") == b""
+
+    def test_a_file_that_is_there_is_left_as_it_is(self, files: CheckpointFiles) -> None:
+        assert files.create_if_absent("offsets/0", b"first")
+        assert files.create_if_absent("offsets/0", b"second") is False
+        assert files.read("offsets/0") == b"first"
+
+    def test_a_file_that_someone_else_wrote_counts(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        _plant(root, "offsets/0", b"")
+        assert files.create_if_absent("offsets/0", b"mine") is False
+        assert files.read("offsets/0") == b""
+
+    def test_missing_directories_are_made(self, files: CheckpointFiles) -> None:
+        assert files.create_if_absent("deep/below/the/root", b"x")
+        assert files.create_if_absent("metadata", b"y")
+        assert files.read("deep/below/the/root") == b"x"
+
+    def test_nothing_but_the_file_is_left(self, files: CheckpointFiles, root: Path) -> None:
+        files.create_if_absent("offsets/0", b"x")
+        files.create_if_absent("offsets/0", b"y")
+        left = {path.name for path in (root / "offsets").iterdir()}
+        assert left - {".0.crc"} == {"0"}
+
+    def test_a_stale_checksum_does_not_spoil_a_new_file(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        _plant(root, "offsets/.0.crc", b"crc\0 of a file that is gone")
+        assert files.create_if_absent("offsets/0", b"new")
+        assert files.read("offsets/0") == b"new"
+        twin = root / "offsets" / ".0.crc"
+        assert not twin.exists() or b"gone" not in twin.read_bytes()
+
+    def test_a_file_in_place_of_a_directory_is_an_error_and_not_a_taken_name(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        _plant(root, "offsets", b"I am a file")
+        with pytest.raises(OSError, match="offsets"):
+            files.create_if_absent("offsets/0", b"x")
+        assert (root / "offsets").read_bytes() == b"I am a file"
+
+    # Racing.
+
+    def test_of_threads_that_race_for_a_name_exactly_one_wins(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        layers = [files, *(self.make_files(root) for _ in range(3))]
+        start = threading.Barrier(len(layers))
+
+        def write(number: int, layer: CheckpointFiles) -> list[bool]:
+            won = []
+            for name in range(ROUNDS):
+                start.wait(PATIENCE)
+                won.append(layer.create_if_absent(f"offsets/{name}", _data_of(number)))
+            return won
+
+        with ThreadPoolExecutor(len(layers)) as pool:
+            results = list(pool.map(write, range(len(layers)), layers))
+        for name in range(ROUNDS):
+            winners = [number for number, won in enumerate(results) if won[name]]
+            assert len(winners) == 1
+            assert files.read(f"offsets/{name}") == _data_of(winners[0])
+
+    def test_of_processes_that_race_for_a_name_exactly_one_wins(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        program = self.writer_program + _RACE
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(root), str(number), str(ROUNDS)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(2)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        outputs = [writer.communicate(timeout=PATIENCE)[0].split() for writer in writers]
+        for name in range(ROUNDS):
+            winners = [number for number, won in enumerate(outputs) if won[name] == "True"]
+            assert len(winners) == 1
+            assert files.read(f"offsets/{name}") == _data_of(winners[0])
+
+    def test_nobody_sees_a_file_with_part_of_its_data(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        data = b"0123456789abcdef" * 65_536
+        done = threading.Event()
+        seen: set[bytes] = set()
+
+        def look(name: str) -> None:
+            try:
+                seen.add(files.read(name))
+            except FileNotFoundError:
+                return
+
+        def read_all_the_time() -> None:
+            while not done.is_set():
+                for name in range(5):
+                    look(f"offsets/{name}")
+
+        reader = threading.Thread(target=read_all_the_time)
+        reader.start()
+        writer = self.make_files(root)
+        for name in range(5):
+            assert writer.create_if_absent(f"offsets/{name}", data)
+        done.set()
+        reader.join(PATIENCE)
+        look("offsets/0")
+        assert seen == {data}
+
+    # Looking.
+
+    def test_reading_a_missing_file_raises_file_not_found(self, files: CheckpointFiles) -> None:
+        with pytest.raises(FileNotFoundError):
+            files.read("offsets/0")
+        files.create_if_absent("offsets/0", b"x")
+        with pytest.raises(FileNotFoundError):
+            files.read("offsets/1")
+
+    def test_files_and_directories_exist(self, files: CheckpointFiles) -> None:
+        assert not files.exists("offsets")
+        files.create_if_absent("offsets/0", b"x")
+        assert files.exists("offsets")
+        assert files.exists("offsets/0")
+        assert not files.exists("offsets/1")
+
+    def test_listing_gives_files_of_every_kind_and_no_directories(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        for name in ("0", "10", ".0.crc", ".2.uuid.tmp", "stranger.txt"):
+            _plant(root, f"offsets/{name}", b"x")
+        _plant(root, "offsets/3/below", b"x")
+        listed = files.list_names("offsets")
+        assert sorted(listed) == sorted(["0", "10", ".0.crc", ".2.uuid.tmp", "stranger.txt"])
+
+    def test_a_missing_directory_lists_as_empty(self, files: CheckpointFiles) -> None:
+        assert files.list_names("offsets") == []
+
+    def test_a_directory_is_empty_until_something_is_in_it(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        assert files.is_empty("state")
+        (root / "state").mkdir(parents=True)
+        assert files.is_empty("state")
+        (root / "state" / "0").mkdir()
+        assert not files.is_empty("state")
+
+    def test_a_path_is_the_root_and_the_name(self, files: CheckpointFiles) -> None:
+        assert files.path("offsets/7") == f"{files.root}/offsets/7"
+        assert files.root.endswith("/somewhere/checkpoint")
+
+    # Removing.
+
+    def test_a_deleted_file_is_gone_with_its_checksum(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        files.create_if_absent("offsets/0", b"x")
+        _plant(root, "offsets/.0.crc", b"crc\0")
+        files.delete("offsets/0")
+        assert list((root / "offsets").iterdir()) == []
+        assert files.create_if_absent("offsets/0", b"y")
+        assert files.read("offsets/0") == b"y"
+
+    def test_deleting_a_missing_file_is_fine(self, files: CheckpointFiles) -> None:
+        files.delete("offsets/0")
+
+    def test_everything_can_be_deleted_twice(self, files: CheckpointFiles, root: Path) -> None:
+        files.create_if_absent("offsets/0", b"x")
+        files.create_if_absent("metadata", b"x")
+        files.delete_all()
+        assert not root.exists()
+        assert root.parent.exists()
+        files.delete_all()
+
+
+def _plant(root: Path, name: str, data: bytes) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_bytes(data)
+
+
+def _data_of(number: int) -> bytes:
+    return f"writer {number}\n".encode() * 100
+
+
+_RACE = """
+import sys
+root, number, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+layer = files(root)
+print("ready", flush=True)
+sys.stdin.readline()
+data = f"writer {number}\\n".encode() * 100
+print(*[layer.create_if_absent(f"offsets/{name}", data) for name in range(rounds)])
+"""

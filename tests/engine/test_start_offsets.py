@@ -1,0 +1,266 @@
+"""Where a run begins: every state a checkpoint can be in."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.checkpoint import CommitMetadata, OffsetSeq, OffsetSeqMetadata
+from penstock.engine.offsets import LongOffset
+from penstock.engine.settings import Settings
+from penstock.engine.start_offsets import populate_start_offsets
+from penstock.errors import (
+    CheckpointNotEmptyError,
+    ExecutionError,
+    MissingBatchError,
+    SourceCountError,
+)
+from tests.engine.numbers import Abilities
+from tests.engine.world import CONF, World
+
+
+@pytest.fixture(autouse=True)
+def all_messages(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+
+
+# A new query.
+
+
+def test_an_empty_log_starts_a_new_query_at_batch_0(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.add_source("a", [1, 2])
+    context = populate_start_offsets(world.runtime())
+    assert context.batch_id == 0
+    assert not context.is_current_batch_constructed
+    assert context.start_offsets == {}
+    assert context.end_offsets == {}
+    assert context.metadata == OffsetSeqMetadata(0, 0, CONF)
+    assert "Starting new streaming query." in caplog.text
+    assert "Stream started from {}" in caplog.text
+    assert world.calls == []
+
+
+def test_a_new_query_with_named_sources_has_room_for_more_about_them() -> None:
+    world = World()
+    world.add_source("a")
+    world.plan.names = ["a"]
+    context = populate_start_offsets(world.runtime())
+    assert context.metadata.further == {"sourceMetadataInfo": {}}
+
+
+def test_a_new_query_on_anothers_state_is_refused() -> None:
+    world = World()
+    world.files.create_if_absent("state/0/metadata", b"x")
+    with pytest.raises(CheckpointNotEmptyError, match="should be empty on batch 0"):
+        populate_start_offsets(world.runtime())
+
+
+def test_the_check_of_a_new_checkpoint_can_be_turned_off() -> None:
+    world = World(Settings(verify_new_checkpoint=False))
+    world.files.create_if_absent("state/0/metadata", b"x")
+    assert populate_start_offsets(world.runtime()).batch_id == 0
+
+
+# The latest batch is not committed.
+
+
+def test_an_uncommitted_first_batch_runs_again_as_recorded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    source = world.add_source("a", range(10))
+    world.log_offsets(0, "4", watermark_ms=7, timestamp_ms=123)
+    runtime = world.runtime()
+    context = populate_start_offsets(runtime)
+    assert context.batch_id == 0
+    assert context.is_current_batch_constructed
+    assert context.start_offsets == {}
+    assert context.end_offsets == {source: LongOffset(4)}
+    assert context.metadata == OffsetSeqMetadata(7, 123, CONF)
+    assert runtime.watermark.current_watermark == 7
+    assert "no commit log present" in caplog.text
+    assert (
+        "Resuming at batch 0 with committed offsets {} and available offsets {Numbers[a]: 4}"
+    ) in caplog.text
+
+
+def test_an_uncommitted_batch_starts_where_the_one_before_it_ends() -> None:
+    world = World()
+    source = world.add_stream("a", range(10))
+    world.log_offsets(6, "3")
+    world.log_offsets(7, "5", timestamp_ms=77)
+    world.log_commit(6, 50)
+    runtime = world.runtime()
+    context = populate_start_offsets(runtime)
+    assert (context.batch_id, context.is_current_batch_constructed) == (7, True)
+    assert context.start_offsets == {source: LongOffset(3)}
+    assert context.end_offsets == {source: LongOffset(5)}
+    assert context.metadata.batch_timestamp_ms == 77
+    assert runtime.committed_offsets == {source: LongOffset(3)}
+    assert world.plan.resumed_after == CommitMetadata(50)
+
+
+def test_v1_sources_without_data_in_an_uncommitted_batch_are_asked_for_it() -> None:
+    world = World()
+    world.add_source("idle", range(10))
+    world.add_source("busy", range(10))
+    world.add_source("empty")
+    world.log_offsets(0, "3", "3", None)
+    world.log_offsets(1, "3", "5", None)
+    world.log_commit(0)
+    populate_start_offsets(world.runtime())
+    assert world.calls == ["idle.get_batch 3 3"]
+
+
+def test_an_uncommitted_batch_keeps_its_watermark_and_not_that_of_the_commit() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.log_offsets(0, "3")
+    world.log_offsets(1, "5", watermark_ms=20)
+    world.log_commit(0, 30)
+    runtime = world.runtime()
+    assert populate_start_offsets(runtime).metadata.batch_watermark_ms == 20
+    assert runtime.watermark.current_watermark == 20
+
+
+# The latest batch is committed.
+
+
+def test_a_committed_batch_is_followed_by_one_yet_to_be_constructed() -> None:
+    world = World()
+    v1, v2 = world.add_source("v1", range(10)), world.add_stream("v2", range(10))
+    world.log_offsets(0, "3", "3")
+    world.log_offsets(1, "5", "6", watermark_ms=20)
+    world.log_commit(0)
+    world.log_commit(1, 30)
+    runtime = world.runtime()
+    context = populate_start_offsets(runtime)
+    assert (context.batch_id, context.is_current_batch_constructed) == (2, False)
+    assert context.start_offsets == {v1: LongOffset(5), v2: LongOffset(6)}
+    assert context.end_offsets == context.start_offsets
+    assert runtime.watermark.current_watermark == 30
+
+
+def test_only_v1_sources_are_asked_for_a_committed_batch_and_once() -> None:
+    world = World()
+    world.add_source("v1", range(10))
+    world.add_stream("v2", range(10))
+    world.log_offsets(0, "5", "6")
+    world.log_commit(0)
+    populate_start_offsets(world.runtime())
+    assert world.calls == ["v1.get_batch None 5"]
+
+
+def test_the_watermark_is_the_larger_of_the_two_logs() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.log_offsets(0, "5", watermark_ms=40)
+    world.log_commit(0, 30)
+    runtime = world.runtime()
+    populate_start_offsets(runtime)
+    assert runtime.watermark.current_watermark == 40
+
+
+# Logs that do not fit.
+
+
+def test_a_missing_second_latest_batch_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.log_offsets(7, "5")
+    with pytest.raises(MissingBatchError, match=r"^batch 6 doesn't exist") as caught:
+        populate_start_offsets(world.runtime())
+    assert "offsets/6 is needed to run batch 7" in str(caught.value)
+    assert "The offset log for batch 6 doesn't exist, which is required" in caplog.text
+
+
+def test_a_commit_log_that_trails_by_more_than_one_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.log_offsets(6, "3")
+    world.log_offsets(7, "5")
+    world.log_commit(4)
+    context = populate_start_offsets(world.runtime())
+    assert (context.batch_id, context.is_current_batch_constructed) == (7, True)
+    assert (
+        "Batch completion log latest batch id is 4, which is not trailing batchid 7 by one"
+        in caplog.text
+    )
+
+
+def test_a_commit_beyond_the_offset_log_is_refused() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.log_offsets(0, "5")
+    world.log_commit(1)
+    with pytest.raises(MissingBatchError, match="batch 1 doesn't exist in the offset log"):
+        populate_start_offsets(world.runtime())
+    assert world.calls == []
+
+
+def test_another_number_of_sources_is_refused() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.add_source("b", range(10))
+    world.log_offsets(0, "5")
+    with pytest.raises(SourceCountError, match=r"There are \[1\] sources in the checkpoint"):
+        populate_start_offsets(world.runtime())
+
+
+# Settings.
+
+
+def test_recorded_settings_win_over_those_of_the_session() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.plan.operators = ["x", "y"]
+    recorded = {**CONF, "spark.sql.streaming.multipleWatermarkPolicy": "max", "other": "1"}
+    world.log_offsets(0, "5", conf=recorded)
+    runtime = world.runtime()
+    context = populate_start_offsets(runtime)
+    assert context.metadata.conf == recorded
+    assert world.session.watermark_policy == "max"
+    assert runtime.watermark.operator_watermarks == {"x": None, "y": None}
+
+
+def test_an_entry_without_metadata_takes_the_settings_of_the_session() -> None:
+    world = World()
+    world.add_source("a", range(10))
+    world.checkpoint.offset_log.add(0, OffsetSeq(("5",)))
+    context = populate_start_offsets(world.runtime())
+    assert context.metadata == OffsetSeqMetadata(0, 0, CONF)
+
+
+# Latest seen offsets.
+
+
+def test_sources_that_want_it_are_told_the_latest_offset_of_the_log() -> None:
+    world = World()
+    told = world.add_stream("told", range(10), Abilities(latest_seen=True))
+    world.sources.append(told)
+    empty = world.add_stream("empty", [], Abilities(latest_seen=True))
+    plain = world.add_stream("plain", range(10))
+    world.log_offsets(0, "5", "5", None, "5")
+    populate_start_offsets(world.runtime())
+    assert told.latest_seen == LongOffset(5)
+    assert empty.latest_seen is None
+    assert plain.latest_seen is None
+
+
+def test_a_new_query_tells_no_source_anything() -> None:
+    world = World()
+    stream = world.add_stream("a", range(10), Abilities(latest_seen=True))
+    populate_start_offsets(world.runtime())
+    assert stream.latest_seen is None
+
+
+def test_a_v1_source_cannot_be_told_the_latest_offset() -> None:
+    world = World()
+    source = world.add_source("a", range(10))
+    source.accepts_latest_seen_offset = True
+    with pytest.raises(
+        ExecutionError, match=r"not supported with DSv1 streaming source: Numbers\[a\]"
+    ):
+        populate_start_offsets(world.runtime())

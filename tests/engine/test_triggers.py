@@ -1,0 +1,195 @@
+"""When batches run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engine.clock import Clock, SystemClock
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    MultiBatchExecutor,
+    OneTimeTrigger,
+    ProcessingTimeExecutor,
+    ProcessingTimeTrigger,
+    SingleBatchExecutor,
+    Trigger,
+    TriggerExecutor,
+    next_batch_time,
+    trigger_executor_for,
+)
+from penstock.errors import UnknownTriggerError
+from tests.engine.world import PATIENCE, ManualClock
+
+
+def executor_of(
+    trigger: Trigger, clock: Clock | None = None, wake: threading.Event | None = None
+) -> TriggerExecutor:
+    return trigger_executor_for(
+        trigger, clock or ManualClock(), wake or threading.Event(), wrap_for_available_now=True
+    )
+
+
+class Runner:
+    """A batch runner of so many batches, each of which takes its time."""
+
+    def __init__(self, clock: ManualClock, *durations: int) -> None:
+        self.clock = clock
+        self.durations = list(durations)
+        self.started_at: list[int] = []
+
+    def __call__(self) -> bool:
+        self.started_at.append(self.clock.now_ms)
+        self.clock.advance(self.durations.pop(0))
+        return bool(self.durations)
+
+
+# Which executor.
+
+
+@pytest.mark.parametrize(
+    ("trigger", "kind"),
+    [
+        (ProcessingTimeTrigger(), ProcessingTimeExecutor),
+        (ProcessingTimeTrigger(10), ProcessingTimeExecutor),
+        (OneTimeTrigger(), SingleBatchExecutor),
+        (AvailableNowTrigger(), MultiBatchExecutor),
+    ],
+)
+def test_every_trigger_has_its_executor(trigger: Trigger, kind: type[TriggerExecutor]) -> None:
+    assert type(executor_of(trigger)) is kind
+
+
+def test_available_now_is_one_batch_where_sources_cannot_stand_still() -> None:
+    executor = trigger_executor_for(
+        AvailableNowTrigger(), ManualClock(), threading.Event(), wrap_for_available_now=False
+    )
+    assert type(executor) is SingleBatchExecutor
+
+
+def test_any_other_trigger_is_unknown() -> None:
+    with pytest.raises(UnknownTriggerError, match=r"^Unknown type of trigger: Trigger\(\)$"):
+        executor_of(Trigger())
+
+
+def test_an_interval_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="the interval of trigger should not be negative"):
+        ProcessingTimeTrigger(-1)
+
+
+# The executors.
+
+
+def test_once_is_one_batch_whatever_it_says() -> None:
+    clock = ManualClock()
+    runner = Runner(clock, 1, 1, 1)
+    executor_of(OneTimeTrigger()).execute(runner)
+    assert len(runner.started_at) == 1
+
+
+def test_available_now_is_batches_until_the_runner_says_no() -> None:
+    runner = Runner(ManualClock(), 1, 1, 1)
+    executor_of(AvailableNowTrigger()).execute(runner)
+    assert len(runner.started_at) == 3
+
+
+def test_interval_zero_is_as_fast_as_possible(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(1_000)
+    runner = Runner(clock, 700, 1, 0, 5)
+    executor_of(ProcessingTimeTrigger(0), clock).execute(runner)
+    assert runner.started_at == [1_000, 1_700, 1_701, 1_701]
+    assert clock.awaited == []
+    assert caplog.text == ""
+
+
+def test_batches_start_at_multiples_of_the_interval(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(1_030)
+    runner = Runner(clock, 10, 10, 100, 10)
+    executor_of(ProcessingTimeTrigger(100), clock).execute(runner)
+    assert runner.started_at == [1_030, 1_100, 1_200, 1_300]
+    assert "falling behind" not in caplog.text
+
+
+def test_a_batch_that_overruns_delays_the_next_and_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock(1_000)
+    runner = Runner(clock, 250, 10, 10)
+    executor_of(ProcessingTimeTrigger(100), clock).execute(runner)
+    assert runner.started_at == [1_000, 1_250, 1_300]
+    assert (
+        "Current batch is falling behind. The trigger interval is 100 milliseconds, "
+        "but spent 250 milliseconds"
+    ) in caplog.text
+
+
+def test_a_query_that_is_stopped_does_not_wait_for_its_interval() -> None:
+    clock, wake = ManualClock(1_000), threading.Event()
+
+    def run() -> bool:
+        wake.set()
+        return len(clock.awaited) < 1
+
+    executor_of(ProcessingTimeTrigger(100), clock, wake).execute(run)
+    assert clock.now_ms == 1_000
+
+
+# The arithmetic.
+
+
+@given(st.integers(0, 2**45), st.integers(1, 2**40))
+def test_the_next_batch_is_at_the_first_multiple_after_now(now: int, interval: int) -> None:
+    following = next_batch_time(now, interval)
+    assert following % interval == 0
+    assert now < following <= now + interval
+    assert next_batch_time(following, interval) == following + interval
+
+
+@given(st.integers(0, 2**45))
+def test_without_an_interval_the_next_batch_is_now(now: int) -> None:
+    assert next_batch_time(now, 0) == now
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"), [(0, 100), (1, 100), (99, 100), (100, 200), (101, 200), (150, 200)]
+)
+def test_the_cases_of_sparks_own_suite(now: int, expected: int) -> None:
+    assert next_batch_time(now, 100) == expected
+
+
+# The machine's clock.
+
+
+def test_the_machines_clock_goes_on() -> None:
+    clock = SystemClock()
+    first, elapsed = clock.time_millis(), clock.elapsed_millis()
+    assert first > 1_600_000_000_000
+    assert clock.wait_till_time(first + 5, threading.Event()) >= first + 5
+    assert clock.elapsed_millis() > elapsed
+
+
+def test_a_wait_for_the_past_is_none() -> None:
+    clock = SystemClock()
+    now = clock.time_millis()
+    assert clock.wait_till_time(now - 1, threading.Event()) >= now
+
+
+def test_a_wait_ends_when_the_query_is_woken() -> None:
+    clock, wake = SystemClock(), threading.Event()
+    done: list[int] = []
+    far = clock.time_millis() + 10_000_000
+    wait: Callable[[], None] = lambda: done.append(clock.wait_till_time(far, wake))  # noqa: E731
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    wake.set()
+    waiting.join(PATIENCE)
+    assert done
+    assert done[0] < far
+
+
+def test_a_clock_that_measures_nothing_better_measures_its_time() -> None:
+    assert ManualClock(7).elapsed_millis() == 7.0

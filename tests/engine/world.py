@@ -1,0 +1,291 @@
+"""A small world in memory for the engine to run in: sources of numbers, a plan that keeps rows.
+
+Everything is a plain object behind the engine's own interfaces. What is asked of it is written
+down in `World.calls`, in order, so that a test can say what it promises about order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.checkpoint import (
+    CheckpointDirectory,
+    CheckpointFiles,
+    CommitMetadata,
+    OffsetSeq,
+    OffsetSeqMetadata,
+)
+from penstock.engine.clock import Clock
+from penstock.engine.data_stream import DataStream
+from penstock.engine.events import QueryEvent
+from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
+from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.runtime import QueryRuntime
+from penstock.engine.seam import QueryIdentity, StreamSession
+from penstock.engine.settings import Settings
+from penstock.engine.stream_execution import StreamExecution
+from penstock.engine.triggers import ProcessingTimeExecutor, ProcessingTimeTrigger, Trigger
+from penstock.engine.unique_sources import unique_sources_for
+from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
+from tests.engine.numbers import Abilities, NumberPlan, NumberSource, NumberStream
+
+PATIENCE = 30.0
+"""Seconds after which a wait that should have ended long ago is a failed test."""
+
+CONF = {"spark.sql.shuffle.partitions": "3", "spark.sql.streaming.multipleWatermarkPolicy": "min"}
+
+
+class MemoryFiles(CheckpointFiles):
+    """Checkpoint files in a dictionary."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+        self.failure: OSError | None = None
+
+    @property
+    def root(self) -> str:
+        return "memory:/checkpoint"
+
+    def create_if_absent(self, name: str, data: bytes) -> bool:
+        return self.contents.setdefault(name, data) is data
+
+    def read(self, name: str) -> bytes:
+        try:
+            return self.contents[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
+
+    def exists(self, name: str) -> bool:
+        return name in self.contents or not self.is_empty(name)
+
+    def list_names(self, directory: str) -> list[str]:
+        below = [name.removeprefix(f"{directory}/") for name in self._below(directory)]
+        return [name for name in below if "/" not in name]
+
+    def is_empty(self, directory: str) -> bool:
+        return not self._below(directory)
+
+    def delete(self, name: str) -> None:
+        self.contents.pop(name, None)
+
+    def delete_all(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.contents.clear()
+
+    def _below(self, directory: str) -> list[str]:
+        return [name for name in self.contents if name.startswith(f"{directory}/")]
+
+
+class ManualClock(Clock):
+    """Time that moves when told to, or when the engine waits for it."""
+
+    def __init__(self, now_ms: int = 1_000) -> None:
+        self.now_ms = now_ms
+        self.awaited: list[int] = []
+
+    def time_millis(self) -> int:
+        return self.now_ms
+
+    def advance(self, millis: int) -> None:
+        self.now_ms += millis
+
+    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
+        self.awaited.append(target_ms)
+        if not wake.is_set():
+            self.now_ms = max(self.now_ms, target_ms)
+        return self.now_ms
+
+
+class InterruptedJobError(Exception):
+    """What a cancelled job raises in this world."""
+
+
+class Gate:
+    """A place where the query's thread is held until it is let through or interrupted."""
+
+    def __init__(self, *, interruptible: bool = True) -> None:
+        self.entered = threading.Event()
+        self._released = threading.Event()
+        self._interruptible = interruptible
+        self._interrupted = False
+
+    def __call__(self) -> None:
+        self.entered.set()
+        assert self._released.wait(PATIENCE)
+        if self._interrupted:
+            raise InterruptedJobError("cancelled")
+
+    def wait_entered(self) -> None:
+        assert self.entered.wait(PATIENCE)
+
+    def open(self) -> None:
+        self._released.set()
+
+    def interrupt(self) -> None:
+        if self._interruptible:
+            self._interrupted = True
+            self._released.set()
+
+
+class NumberSession(StreamSession):
+    """A session that remembers what it was told."""
+
+    def __init__(self, calls: list[str], settings: Settings) -> None:
+        self.calls = calls
+        self.current_settings = settings
+        self.conf: dict[str, str] = dict(CONF)
+        self.events: list[QueryEvent] = []
+        self.cancelled: list[str] = []
+        self.gates: list[Gate] = []
+        self.descriptions: list[str] = []
+        self.on_enter: Callable[[], None] = lambda: None
+        self.on_event: Callable[[QueryEvent], None] = lambda event: None
+
+    @property
+    def settings(self) -> Settings:
+        return self.current_settings
+
+    def enter(self, identity: QueryIdentity, description: str) -> None:
+        self.calls.append("session.enter")
+        self.descriptions.append(description)
+        self.on_enter()
+
+    def leave(self, identity: QueryIdentity) -> None:
+        self.calls.append("session.leave")
+
+    def set_job_description(self, description: str) -> None:
+        self.calls.append("session.set_job_description")
+        self.descriptions.append(description)
+
+    def set_batch_id(self, batch_id: int) -> None:
+        self.calls.append(f"session.set_batch_id {batch_id}")
+
+    def recordable_conf(self) -> Mapping[str, str]:
+        return dict(self.conf)
+
+    def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
+        self.conf.update(metadata.conf)
+
+    @property
+    def watermark_policy(self) -> str:
+        return self.conf["spark.sql.streaming.multipleWatermarkPolicy"]
+
+    def post_event(self, event: QueryEvent) -> None:
+        self.calls.append(f"event {type(event).__name__}")
+        self.events.append(event)
+        self.on_event(event)
+
+    def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
+        self.cancelled.append(reason)
+        for gate in self.gates:
+            gate.interrupt()
+
+    def is_interruption(self, error: BaseException) -> bool:
+        return isinstance(error, InterruptedJobError)
+
+
+class RecordingFaults(FaultInjector):
+    """Writes down every point that is reached, and strikes at one of them if told to."""
+
+    def __init__(
+        self, strike_at: tuple[FaultPoint, int] | None = None, error: BaseException | None = None
+    ) -> None:
+        self.reached: list[tuple[FaultPoint, int]] = []
+        self._strike_at = strike_at
+        self._error = error or RuntimeError("struck")
+
+    def reach(self, point: FaultPoint, batch_id: int) -> None:
+        self.reached.append((point, batch_id))
+        if (point, batch_id) == self._strike_at:
+            raise self._error
+
+
+@dataclass
+class World:
+    """One process: its sources, its plan, its session. Files outlive it."""
+
+    settings: Settings = field(default_factory=lambda: Settings(polling_delay_ms=0))
+    files: CheckpointFiles = field(default_factory=MemoryFiles)
+    clock: ManualClock = field(default_factory=ManualClock)
+    calls: list[str] = field(default_factory=list)
+    sources: list[DataStream] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.session = NumberSession(self.calls, self.settings)
+        self.plan = NumberPlan(self.sources, self.calls)
+        self.checkpoint = CheckpointDirectory(self.files)
+
+    def add_source(self, name: str = "a", rows: Iterable[int] = ()) -> NumberSource:
+        source = NumberSource(name, rows, self.calls)
+        self.sources.append(source)
+        return source
+
+    def add_stream(
+        self, name: str = "a", rows: Iterable[int] = (), abilities: Abilities | None = None
+    ) -> NumberStream:
+        stream = NumberStream(name, rows, self.calls, abilities)
+        self.sources.append(stream)
+        return stream
+
+    def gate(self, *, interruptible: bool = True) -> Gate:
+        gate = Gate(interruptible=interruptible)
+        self.session.gates.append(gate)
+        return gate
+
+    def query(
+        self,
+        trigger: Trigger | None = None,
+        *,
+        name: str | None = None,
+        faults: FaultInjector = NO_FAULTS,
+        delete_checkpoint_on_stop: bool = False,
+        on_terminated: Callable[[StreamExecution], None] | None = None,
+    ) -> StreamExecution:
+        return StreamExecution(
+            session=self.session,
+            checkpoint=self.checkpoint,
+            plan_factory=lambda identity: self.plan,
+            trigger=trigger or ProcessingTimeTrigger(),
+            name=name,
+            clock=self.clock,
+            faults=faults,
+            delete_checkpoint_on_stop=delete_checkpoint_on_stop,
+            on_terminated=on_terminated,
+        )
+
+    def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:
+        """The parts of a query, to call one step of the engine on this thread."""
+        identity = QueryIdentity("the-id", "the-run", "numbers")
+        executor = ProcessingTimeExecutor(ProcessingTimeTrigger(), self.clock, threading.Event())
+        return QueryRuntime(
+            identity=identity,
+            session=self.session,
+            checkpoint=self.checkpoint,
+            clock=self.clock,
+            reporter=ProgressReporter(identity, self.session, self.clock),
+            plan=self.plan,
+            unique_sources=unique_sources_for(executor, self.sources),
+            watermark=WatermarkTracker(DEFAULT_POLICY, self.plan.operators),
+            faults=faults,
+        )
+
+    def log_offsets(
+        self,
+        batch_id: int,
+        *offsets: str | None,
+        watermark_ms: int = 0,
+        timestamp_ms: int = 0,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write an entry of the offset log, as an earlier run would have."""
+        metadata = OffsetSeqMetadata(watermark_ms, timestamp_ms, CONF if conf is None else conf)
+        earlier = CheckpointDirectory(self.files)
+        assert earlier.offset_log.add(batch_id, OffsetSeq(offsets, metadata))
+
+    def log_commit(self, batch_id: int, next_watermark_ms: int = 0) -> None:
+        """Write an entry of the commit log, as an earlier run would have."""
+        earlier = CheckpointDirectory(self.files)
+        assert earlier.commit_log.add(batch_id, CommitMetadata(next_watermark_ms))
