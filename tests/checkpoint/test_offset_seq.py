@@ -185,8 +185,8 @@ def test_bytes_that_are_no_text_are_malformed(log: OffsetSeqLog) -> None:
 # Small things.
 
 
-def test_metadata_for_another_batch_keeps_settings() -> None:
-    metadata = OffsetSeqMetadata(1, 2, {"a": "b"}, {"c": 1})
+def test_metadata_for_another_batch_keeps_settings_and_not_what_is_of_one_batch() -> None:
+    metadata = OffsetSeqMetadata(1, 2, {"a": "b"}, {"c": 1, "controlBatchInfo": {}})
     later = metadata.at(watermark_ms=3, timestamp_ms=4)
     assert later == OffsetSeqMetadata(3, 4, {"a": "b"}, {"c": 1})
 

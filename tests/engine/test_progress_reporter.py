@@ -173,7 +173,6 @@ def test_a_trigger_cannot_be_finished_without_what_it_is_about() -> None:
 
 def test_the_first_trigger_without_data_is_recorded_and_not_told() -> None:
     triggers = Triggers()
-    triggers.source.initial_offset = lambda: None  # type: ignore[method-assign, assignment, return-value]
     triggers.source.latest_offset = lambda start, limit: None  # type: ignore[method-assign]
     progress = made(triggers.trigger())
     assert progress.num_input_rows == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.checkpoint import CommitMetadata, OffsetSeq, OffsetSeqMetadata
+from penstock.engine.next_batch import construct_next_batch
 from penstock.engine.offsets import LongOffset
 from penstock.engine.settings import Settings
 from penstock.engine.start_offsets import populate_start_offsets
@@ -207,6 +208,57 @@ def test_another_number_of_sources_is_refused() -> None:
     world.log_offsets(0, "5")
     with pytest.raises(SourceCountError, match=r"There are \[1\] sources in the checkpoint"):
         populate_start_offsets(world.runtime())
+
+
+# The format of the log.
+
+
+def log_by_name(world: World, **offsets: str) -> None:
+    metadata = OffsetSeqMetadata(0, 0, CONF, {"sourceMetadataInfo": {}})
+    names = tuple(name.removeprefix("_") for name in offsets)
+    world.checkpoint.offset_log.add(0, OffsetSeq(tuple(offsets.values()), metadata, names))
+    world.log_commit(0)
+
+
+def next_entry(world: World) -> OffsetSeq:
+    """What a restart logs next."""
+    runtime = world.runtime()
+    assert construct_next_batch(runtime, populate_start_offsets(runtime))
+    entry = world.checkpoint.offset_log.get(1)
+    assert entry is not None
+    return entry
+
+
+def test_a_log_by_position_stays_one_though_the_sources_have_names() -> None:
+    world = World()
+    world.add_stream("a", range(10))
+    world.plan.names = ["orders"]
+    world.log_offsets(0, "5")
+    world.log_commit(0)
+    entry = next_entry(world)
+    assert (entry.version, entry.offsets) == (1, ("9",))
+
+
+def test_a_log_by_name_stays_one_though_the_sources_have_none() -> None:
+    world = World()
+    world.add_stream("a", range(10))
+    world.add_stream("b", range(10))
+    log_by_name(world, _1="5", _0="9")
+    entry = next_entry(world)
+    assert (entry.version, entry.source_ids, entry.offsets) == (2, ("0", "1"), ("9", "9"))
+    assert entry.metadata is not None
+    assert entry.metadata.further == {"sourceMetadataInfo": {}}
+
+
+def test_a_log_by_name_takes_a_new_source_from_its_beginning() -> None:
+    world = World()
+    added, known = world.add_stream("new", range(3)), world.add_stream("known", range(10))
+    world.plan.names = ["users", "orders"]
+    log_by_name(world, orders="9", dropped="1")
+    context = populate_start_offsets(world.runtime())
+    assert context.start_offsets == {known: LongOffset(9)}
+    assert next_entry(world).source_ids == ("users", "orders")
+    assert added not in context.start_offsets
 
 
 # Settings.

@@ -133,3 +133,13 @@ def test_a_log_entry_with_names_is_matched_by_name() -> None:
 def test_sources_without_names_are_named_by_their_place() -> None:
     entry = OffsetSeq(("2", "1"), None, ("1", "0"))
     assert StreamProgress.from_offset_seq(entry, [A, B]) == {A: LongOffset(1), B: LongOffset(2)}
+    assert StreamProgress.from_offset_seq(OffsetSeq(("2",), None, ("1",)), [A, B]) == {
+        B: LongOffset(2)
+    }
+
+
+@pytest.mark.parametrize("names", [("orders",), ("0", "users"), ("2",)])
+def test_sources_without_names_are_refused_a_log_of_other_names(names: tuple[str, ...]) -> None:
+    entry = OffsetSeq(("1",) * len(names), None, names)
+    with pytest.raises(SourceCountError, match="have no names but their positions"):
+        StreamProgress.from_offset_seq(entry, [A, B])

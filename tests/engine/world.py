@@ -34,7 +34,14 @@ from tests.engine.numbers import Abilities, NumberPlan, NumberSource, NumberStre
 PATIENCE = 30.0
 """Seconds after which a wait that should have ended long ago is a failed test."""
 
+ENDING = ["session.shield", "a.stop", "session.leave", "event QueryTerminatedEvent"]
+"""The last calls of every query of the one source `a`."""
+
 CONF = {"spark.sql.shuffle.partitions": "3", "spark.sql.streaming.multipleWatermarkPolicy": "min"}
+
+
+def failing(message: str = "boom") -> None:
+    raise RuntimeError(message)
 
 
 class MemoryFiles(CheckpointFiles):
@@ -156,6 +163,10 @@ class NumberSession(StreamSession):
     def leave(self, identity: QueryIdentity) -> None:
         self.calls.append("session.leave")
 
+    def shield(self) -> None:
+        super().shield()
+        self.calls.append("session.shield")
+
     def set_job_description(self, description: str) -> None:
         self.calls.append("session.set_job_description")
         self.descriptions.append(description)
@@ -187,6 +198,10 @@ class NumberSession(StreamSession):
         return isinstance(error, InterruptedJobError)
 
 
+class StrikeError(Exception):
+    """What a fault raises in this world unless it is told another."""
+
+
 class RecordingFaults(FaultInjector):
     """Writes down every point that is reached, and strikes at one of them if told to."""
 
@@ -195,7 +210,7 @@ class RecordingFaults(FaultInjector):
     ) -> None:
         self.reached: list[tuple[FaultPoint, int]] = []
         self._strike_at = strike_at
-        self._error = error or RuntimeError("struck")
+        self._error = error or StrikeError("struck")
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
         self.reached.append((point, batch_id))
@@ -207,7 +222,7 @@ class RecordingFaults(FaultInjector):
 class World:
     """One process: its sources, its plan, its session. Files outlive it."""
 
-    settings: Settings = field(default_factory=lambda: Settings(polling_delay_ms=0))
+    settings: Settings = field(default_factory=lambda: Settings(polling_delay_ms=1))
     files: CheckpointFiles = field(default_factory=MemoryFiles)
     clock: ManualClock = field(default_factory=ManualClock)
     calls: list[str] = field(default_factory=list)

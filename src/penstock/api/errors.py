@@ -17,7 +17,7 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     """
 
     def __init__(self, failure: StreamFailedError) -> None:
-        message = f"[{_CONDITION}] {failure} SQLSTATE: {_SQL_STATE}\n{failure.debug}"
+        message = f"{failure} SQLSTATE: {_SQL_STATE}\n{failure.debug}"
         super().__init__(message=message)
         self.start_offset = failure.start_offset
         self.end_offset = failure.end_offset

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.errors import PySparkValueError
-from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock.api.errors import StreamingQueryException
 from penstock.engine.stream_execution import StreamExecution

@@ -151,6 +151,11 @@ class DataStreamWriter:
         self._batch_function_name = str(sink)
         return self
 
+    def passing_through(self, faults: FaultInjector) -> DataStreamWriter:
+        """For tests: the query goes through `faults` at every point of its protocol."""
+        self._faults = faults
+        return self
+
     def start(
         self,
         path: str | None = None,

@@ -13,7 +13,7 @@ Format `v2` names its sources: each offset line is `<source id>:<offset>`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.checkpoint.files import CheckpointFiles
@@ -66,8 +66,13 @@ class OffsetSeqMetadata:
         )
 
     def at(self, *, watermark_ms: int, timestamp_ms: int) -> OffsetSeqMetadata:
-        """The same settings for another batch."""
-        return replace(self, batch_watermark_ms=watermark_ms, batch_timestamp_ms=timestamp_ms)
+        """The same settings for another batch, without what concerns one batch alone."""
+        return OffsetSeqMetadata(
+            watermark_ms,
+            timestamp_ms,
+            self.conf,
+            {k: v for k, v in self.further.items() if k != "controlBatchInfo"},
+        )
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _should_construct(runtime: QueryRuntime, context: BatchContext) -> bool:
 def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
     """The write-ahead log entry: from here on the batch is what it is, whatever happens."""
     entry = context.end_offsets.to_offset_seq(
-        runtime.plan.sources, context.metadata, runtime.plan.source_ids
+        runtime.plan.sources, context.metadata, runtime.source_ids
     )
     runtime.faults.reach(FaultPoint.BEFORE_OFFSET_LOG, context.batch_id)
     if not runtime.checkpoint.offset_log.add(context.batch_id, entry):

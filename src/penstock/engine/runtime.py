@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import CheckpointDirectory
@@ -18,7 +19,8 @@ from penstock.engine.watermark import WatermarkTracker
 @dataclass
 class QueryRuntime:
     """The parts of a running query. `progress_lock` guards what waiters look at:
-    `no_new_data` and `committed_offsets`."""
+    `no_new_data` and `committed_offsets`. `source_ids` are the names that the offset log has for
+    the sources, None where it goes by position."""
 
     identity: QueryIdentity
     session: StreamSession
@@ -30,6 +32,7 @@ class QueryRuntime:
     watermark: WatermarkTracker
     faults: FaultInjector = NO_FAULTS
     progress_lock: threading.Condition = field(default_factory=threading.Condition)
+    source_ids: Sequence[str] | None = None
     no_new_data: bool = False
     committed_offsets: StreamProgress = field(default_factory=StreamProgress)
 

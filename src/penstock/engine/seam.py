@@ -134,7 +134,7 @@ class StreamSession(ABC):
 
     @abstractmethod
     def leave(self, identity: QueryIdentity) -> None:
-        """Called last on the query's thread, once, however the query ended."""
+        """Called once on the query's thread when it ends, however it does: its tasks are over."""
 
     def shield(self) -> None:
         """Called on the query's thread when it begins to end: nothing interrupts it any more."""

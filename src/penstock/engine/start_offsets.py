@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.checkpoint import OffsetSeq, OffsetSeqMetadata
@@ -10,7 +11,8 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import Source
 from penstock.engine.faults import FaultPoint
 from penstock.engine.runtime import QueryRuntime
-from penstock.engine.stream_progress import StreamProgress
+from penstock.engine.seam import QueryPlan
+from penstock.engine.stream_progress import StreamProgress, positions_of
 from penstock.engine.watermark import WatermarkTracker
 from penstock.errors import ExecutionError, MissingBatchError
 
@@ -28,6 +30,7 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     """
     runtime.faults.reach(FaultPoint.BEFORE_START_OFFSETS, -1)
     latest = runtime.checkpoint.offset_log.get_latest()
+    runtime.source_ids = _logged_source_ids(runtime.plan, latest[1] if latest else None)
     _set_latest_seen_offsets(runtime, latest[1] if latest else None)
     context = _start_afresh(runtime) if latest is None else _resume(runtime, *latest)
     runtime.committed_offsets = context.start_offsets
@@ -36,13 +39,22 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     return context
 
 
+def _logged_source_ids(plan: QueryPlan, latest: OffsetSeq | None) -> Sequence[str] | None:
+    """The names to log offsets under. A log that exists keeps its format."""
+    if latest is None:
+        return plan.source_ids
+    if latest.source_ids is None:
+        return None
+    return positions_of(plan.sources) if plan.source_ids is None else plan.source_ids
+
+
 def _start_afresh(runtime: QueryRuntime) -> BatchContext:
     if runtime.session.settings.verify_new_checkpoint:
         runtime.checkpoint.verify_new()
     _logger.info("Starting new streaming query.")
     runtime.watermark = _new_watermark_tracker(runtime)
     # Entries that name their sources have room for more about them, which Spark leaves empty.
-    further: dict[str, Any] = {} if runtime.plan.source_ids is None else {"sourceMetadataInfo": {}}
+    further: dict[str, Any] = {} if runtime.source_ids is None else {"sourceMetadataInfo": {}}
     metadata = OffsetSeqMetadata(conf=runtime.session.recordable_conf(), further=further)
     return BatchContext(batch_id=0, metadata=metadata)
 

@@ -138,7 +138,8 @@ class StreamExecution:
             self._checkpoint.root,
         )
         self._thread.start()
-        self._started.wait()
+        while not self._started.wait(1.0) and self._thread.is_alive():
+            pass
 
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
         """Stop the query and wait until its thread has ended.
@@ -299,9 +300,9 @@ class StreamExecution:
             if self._on_terminated is not None:
                 on_terminated = self._on_terminated
                 self._attempt(lambda: on_terminated(self))
+            self._attempt(lambda: self._session.leave(self.identity))
             self._attempt(lambda: self._post_terminated(error_class))
             self._attempt(self._delete_temporary_checkpoint)
-            self._attempt(lambda: self._session.leave(self.identity))
         finally:
             self._set_terminated()
             with self._progress_lock:

@@ -67,10 +67,17 @@ class StreamProgress(Mapping[DataStream, Offset]):
 
         An entry without names is matched by position, and must have as many offsets as there are
         sources. An entry with names is matched by name: names unknown to the query are dropped.
+        Sources without names are named by their position, and must be those of the entry.
         """
         if offset_seq.source_ids is not None:
-            names = source_ids or [str(index) for index in range(len(sources))]
+            names = positions_of(sources) if source_ids is None else source_ids
             by_name = dict(zip(offset_seq.source_ids, offset_seq.offsets, strict=True))
+            if source_ids is None and not by_name.keys() <= set(names):
+                raise SourceCountError(
+                    f"The checkpoint offsets are of the sources [{', '.join(by_name)}], and the "
+                    "sources of the query have no names but their positions "
+                    f"[{', '.join(names)}]. Cannot continue."
+                )
             texts = [by_name.get(name) for name in names]
         elif len(offset_seq.offsets) == len(sources):
             texts = list(offset_seq.offsets)
@@ -86,3 +93,8 @@ class StreamProgress(Mapping[DataStream, Offset]):
                 if text is not None
             }
         )
+
+
+def positions_of(sources: Sequence[DataStream]) -> list[str]:
+    """The names that sources have in a log with names when they were given none."""
+    return [str(index) for index in range(len(sources))]

@@ -159,7 +159,7 @@ class _Binder:
                 stream_session = SparkSession(
                     self._session.spark.sparkContext, self._session.jsession
                 )
-                stream = PythonSourceStream(stream_session, python_source)
+                stream = PythonSourceStream(stream_session, python_source, node.schema())
                 return V1Leaf(self._jvm, self._handles, node, stream, name)
             return self._bind_v1(node, node, name, path, "DataSourceV1")
         return self._bind_v2(node, identifying_name, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -10,13 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.checkpoint.json_text import to_json
 from penstock.engine.data_stream import Source
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import ReadLimit
 from penstock.errors import InvalidBatchError
 from penstock.spark.gateway import Jvm
 from penstock.spark.sources import V1Data, offset_value
+from penstock.spark.support import require_supported
 
 _NAME_PREFIX = "penstock:"
 
@@ -37,7 +38,10 @@ class PythonSource(ABC):
 
     @abstractmethod
     def initial_offset(self) -> Any:
-        """The position before the first row. Not in any batch itself."""
+        """The position before the first row. Not in any batch itself.
+
+        The same in every run of the program, until the first batch is committed.
+        """
 
     @abstractmethod
     def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
@@ -86,11 +90,12 @@ def read_stream(source: PythonSource, spark: SparkSession | None = None) -> Data
     It can be used like any other, in any query that Penstock runs; Spark's own engine refuses it.
     """
     session = spark or SparkSession.active()
+    require_supported(session)
     jvm = Jvm.of(session)
     name = f"{_NAME_PREFIX}{uuid.uuid4()}"
-    schema = source.schema()
-    empty = session.createDataFrame([], schema)
-    output = empty._jdf.queryExecution().analyzed().output()
+    # All columns may be null, as with Spark's own sources: nobody checks what a source returns.
+    schema = session.createDataFrame([], source.schema())._jdf.schema().asNullable()
+    output = jvm.module("DataTypeUtils").toAttributes(schema)
     relation = jvm.cls("StreamingRelation")(
         _placeholder(jvm, session), name, output, jvm.module("Unassigned")
     )
@@ -123,7 +128,9 @@ def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
 class PythonSourceStream(Source):
     """A PythonSource as the engine sees it."""
 
-    def __init__(self, session: SparkSession, source: PythonSource) -> None:
+    def __init__(self, session: SparkSession, source: PythonSource, jschema: Any) -> None:
+        """`jschema` is the schema that the query was made with."""
+        self._columns = jschema.catalogString()
         self._session = session
         self._source = source
         self._jvm = Jvm.of(session)
@@ -153,19 +160,21 @@ class PythonSourceStream(Source):
         return self.latest_offset(None, self.default_read_limit())
 
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
-        begin = self._source.initial_offset() if start is None else offset_value(start)
+        begin = self._begin(start)
         end = self._source.latest_offset(begin, limit)
-        if end is None or (start is None and to_json(end) == to_json(begin)):
+        if end is None:
             return None
-        return SerializedOffset(to_json(end))
+        offset = self._offset(end, "latest_offset")
+        if start is None and offset == self._offset(begin, "initial_offset"):
+            return None
+        return offset
 
     def report_latest_offset(self) -> Offset | None:
         latest = self._source.report_latest_offset()
-        return None if latest is None else SerializedOffset(to_json(latest))
+        return None if latest is None else self._offset(latest, "report_latest_offset")
 
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
-        begin = self._source.initial_offset() if start is None else offset_value(start)
-        batch = self._source.get_batch(self._session, begin, offset_value(end))
+        batch = self._source.get_batch(self._session, self._begin(start), offset_value(end))
         if not isinstance(batch, DataFrame):
             raise InvalidBatchError(f"get_batch of {self} returned {batch!r}, not a DataFrame")
         if batch.isStreaming:
@@ -174,9 +183,30 @@ class PythonSourceStream(Source):
                 "one batch"
             )
         jdf = batch._jdf
+        jschema = jdf.schema()
+        if jschema.catalogString() != self._columns:
+            raise InvalidBatchError(
+                f"get_batch of {self} returned the columns {jschema.catalogString()}; its schema "
+                f"has {self._columns}"
+            )
         rows = jdf.queryExecution().toRdd()
-        streaming = self._session._jsparkSession.internalCreateDataFrame(rows, jdf.schema(), True)
+        streaming = self._session._jsparkSession.internalCreateDataFrame(rows, jschema, True)
         return V1Data(streaming.logicalPlan())
+
+    def _begin(self, start: Offset | None) -> Any:
+        return self._source.initial_offset() if start is None else offset_value(start)
+
+    def _offset(self, value: Any, method: str) -> Offset:
+        """The offset for a value; objects with the same members are the same, in any order."""
+        try:
+            text = json.dumps(
+                value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True
+            )
+        except (TypeError, ValueError) as exc:
+            raise InvalidBatchError(
+                f"{method} of {self} returned {value!r}, which is not a JSON value: {exc}"
+            ) from exc
+        return SerializedOffset(text)
 
     def commit(self, end: Offset) -> None:
         self._source.commit(offset_value(end))

@@ -112,7 +112,6 @@ class SparkQueryPlan(QueryPlan):
         for leaf in self._leaves:
             self._replacements.put(leaf.node, leaf.plan_for(request.data.get(leaf.source)))
         plan = self._write.transform(self._replace)
-        self._replacements.clear()
         plan = self._batch_time.fix(plan, request.metadata.batch_timestamp_ms)
         execution = self._incremental_execution(plan.withNewBatchId(request.batch_id), request)
         execution.executedPlan()

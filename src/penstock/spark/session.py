@@ -73,6 +73,7 @@ class SparkStreamSession(StreamSession):
         self._jvm_thread = self.jvm.view.java.lang.Thread.currentThread()
         self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
         self._context.setLocalProperty(_QUERY_ID, identity.id)
+        self._context.setLocalProperty(_IS_CONTINUOUS, "false")
         self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
         # Stateful operators must neither be rearranged nor get another distribution.
         self.set_conf("spark.sql.cbo.enabled", "false")
@@ -94,7 +95,6 @@ class SparkStreamSession(StreamSession):
 
     def set_batch_id(self, batch_id: int) -> None:
         self._context.setLocalProperty(_BATCH_ID, str(batch_id))
-        self._context.setLocalProperty(_IS_CONTINUOUS, "false")
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
         self._scala_context.cancelJobGroup(identity.run_id, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -172,17 +173,30 @@ class _Body:
 
     def __init__(self, body: Callable[[], None]) -> None:
         self._body = body
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def apply(self) -> None:
         try:
             self._body()
-        except Exception as exc:
+        except BaseException as exc:  # no error may pass the JVM by: it waits for an answer
             self.error = exc
-            raise
+            raise _BodyFailedError from exc
 
     class Java:
         implements = ("scala.Function0",)
+
+
+class _BodyFailedError(Exception):
+    """Tells the JVM that a Python function failed; the query reports what it failed with."""
+
+
+def _is_not_reported_elsewhere(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is _BodyFailedError)
+
+
+# py4j logs every error that passes it, with its traceback. Of these ones the query speaks itself.
+for _name in ("py4j.clientserver", "py4j.java_gateway"):
+    logging.getLogger(_name).addFilter(_is_not_reported_elsewhere)
 
 
 def encoder_of(jvm: Jvm, execution: Any) -> Any:

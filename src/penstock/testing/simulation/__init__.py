@@ -1,1 +1,11 @@
-"""A simulated world for the real engine."""
+"""A simulated world for the real engine: files, sources, sink and clock in memory.
+
+The engine that runs here is the one that drives Spark, line for line; only what is beyond its
+seam is simulated. What Spark does is not claimed by anything here.
+"""
+
+from penstock.testing.simulation.schedule import Schedule
+from penstock.testing.simulation.shrink import shrink
+from penstock.testing.simulation.simulator import Outcome, quiet_engine, simulate
+
+__all__ = ["Outcome", "Schedule", "quiet_engine", "shrink", "simulate"]

@@ -49,8 +49,7 @@ def crash_pair_grounds() -> list[Ground]:
     kinds = (TriggerKind.PROCESSING, TriggerKind.ONCE, TriggerKind.AVAILABLE)
     every = [Ground(_QUERIES[0], first, second) for first in kinds for second in kinds]
     others = [
-        Ground(query, kinds[n % 3], kinds[(n // 3 + 1) % 3])
-        for n, query in enumerate(_QUERIES[1:])
+        Ground(query, kinds[n % 3], kinds[(n // 3 + 1) % 3]) for n, query in enumerate(_QUERIES[1:])
     ]
     return every + others
 

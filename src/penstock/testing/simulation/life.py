@@ -19,7 +19,7 @@ class InjectedError(Exception):
     """What a call raises that was told to."""
 
 
-class Interrupted(Exception):
+class InterruptedCallError(Exception):
     """What a call raises that hung when the query was stopped."""
 
 
@@ -79,7 +79,7 @@ class Life(FaultInjector):
                 raise self.die()
             case FaultKind.HANG:
                 self.stop_query(graceful=False)
-                raise Interrupted(f"stopped while waiting at {fault.site}")
+                raise InterruptedCallError(f"stopped while waiting at {fault.site}")
             case FaultKind.STOP | FaultKind.STOP_GRACEFULLY:
                 self.stop_query(graceful=fault.kind is FaultKind.STOP_GRACEFULLY)
                 return None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.errors import MalformedLogError
-from penstock.testing.simulation.life import InjectedError, Life
+from penstock.errors import ConcurrentUpdateError, MalformedLogError
+from penstock.testing.simulation.life import InterruptedCallError, Life
 from penstock.testing.simulation.rulebook import Mode, Rulebook
 from penstock.testing.simulation.schedule import FaultKind
 from penstock.testing.simulation.sites import SWALLOWED_AT
+
+
+def _is_refusal(failure: BaseException | None) -> bool:
+    return isinstance(failure, ConcurrentUpdateError)
 
 
 class OutcomeRules:
@@ -60,8 +64,11 @@ class OutcomeRules:
         raised = [f for f in life.struck if f.kind is FaultKind.RAISE]
         if raised and raised[0].site not in SWALLOWED_AT and failure is None:
             self._fail(life, f"the error injected at {raised[0].site} was swallowed")
+        rivals = [f for f in life.struck if f.kind is FaultKind.RIVAL]
+        if rivals and life.struck[-1] is rivals[-1] and not _is_refusal(failure):
+            self._fail(life, f"another run wrote the file of {rivals[-1].site}; went on (rule 3)")
         hung = [f for f in life.struck if f.kind is FaultKind.HANG]
-        if hung and failure is not None and not isinstance(failure, (InjectedError, OSError)):
+        if hung and isinstance(failure, InterruptedCallError):
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
 
     def _check_recoverable(self, life: Life) -> None:

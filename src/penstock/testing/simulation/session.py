@@ -8,7 +8,7 @@ from penstock.checkpoint import OffsetSeqMetadata
 from penstock.engine.events import QueryEvent, QueryProgressEvent
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
-from penstock.testing.simulation.life import Interrupted, Life
+from penstock.testing.simulation.life import InterruptedCallError, Life
 from penstock.testing.simulation.schedule import TriggerKind
 from penstock.testing.simulation.sites import PROGRESS_REPORT
 from penstock.testing.simulation.world import World
@@ -57,9 +57,9 @@ class SimulatedSession(StreamSession):
         life = self._life
         if self._triggers > _MANY_TRIGGERS:
             self._world.checker.never_rests(life, self._triggers)
-        if life.run.trigger in (TriggerKind.PROCESSING, TriggerKind.INTERVAL):
-            if not life.is_last and self._triggers >= life.run.triggers:
-                life.stop_query(graceful=True)
+        runs_on = life.run.trigger in (TriggerKind.PROCESSING, TriggerKind.INTERVAL)
+        if runs_on and not life.is_last and self._triggers >= life.run.triggers:
+            life.stop_query(graceful=True)
         self._world.let_rows_arrive()
 
     def set_batch_id(self, batch_id: int) -> None:
@@ -84,7 +84,7 @@ class SimulatedSession(StreamSession):
         """There are no jobs."""
 
     def is_interruption(self, error: BaseException) -> bool:
-        return isinstance(error, Interrupted)
+        return isinstance(error, InterruptedCallError)
 
     def describe_error(self, error: BaseException) -> str:
         return repr(error)

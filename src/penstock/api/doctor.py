@@ -1,0 +1,82 @@
+"""Is this machine, and this Spark, one that Penstock runs on?"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import EnvironmentProblemError
+from penstock.spark.internals import SUPPORTED_VERSIONS
+from penstock.spark.java import find_java
+from penstock.spark.quiet import quiet_session
+from penstock.spark.support import Verdict, look_up_internals, pyspark_version
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: what it is, and whether it will do."""
+
+    subject: str
+    found: str
+    is_good: bool
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything the doctor looked at. The internals are looked up only if Spark starts."""
+
+    findings: Sequence[Finding]
+    internals: Sequence[Verdict]
+
+    @property
+    def is_healthy(self) -> bool:
+        return all(f.is_good for f in self.findings) and all(v.found for v in self.internals)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "healthy": self.is_healthy,
+            "findings": [vars(finding) for finding in self.findings],
+            "internals": [vars(verdict) for verdict in self.internals],
+        }
+
+
+def diagnose() -> Diagnosis:
+    """Look at Python, Java, PySpark and, if these will do, at the inside of a running Spark."""
+    findings = [
+        Finding("Python", platform.python_version(), sys.version_info >= (3, 11)),
+        _pyspark(),
+    ]
+    try:
+        findings.append(Finding("Java", find_java().description, True))
+    except EnvironmentProblemError as exc:
+        findings.append(Finding("Java", str(exc), False))
+    if not all(finding.is_good for finding in findings):
+        return Diagnosis(findings, ())
+    with tempfile.TemporaryDirectory() as folder:
+        log_file = Path(folder) / "spark.log"
+        try:
+            spark = quiet_session("penstock doctor", log_file)
+        except Exception as exc:
+            tail = log_file.read_text(errors="replace")[-500:] if log_file.exists() else ""
+            findings.append(Finding("Spark", f"does not start: {exc}\n{tail}".strip(), False))
+            return Diagnosis(findings, ())
+        findings.append(Finding("Spark", f"{spark.version} starts", _is_supported(spark.version)))
+        internals = look_up_internals(spark)
+        spark.stop()
+    return Diagnosis(findings, internals)
+
+
+def _pyspark() -> Finding:
+    version = pyspark_version()
+    wanted = ", ".join(f"{minor}.x" for minor in SUPPORTED_VERSIONS)
+    good = _is_supported(version)
+    return Finding("PySpark", version if good else f"{version}; wanted is {wanted}", good)
+
+
+def _is_supported(version: str) -> bool:
+    return version.rpartition(".")[0] in SUPPORTED_VERSIONS

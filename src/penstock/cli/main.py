@@ -1,0 +1,40 @@
+"""The `penstock` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import output_for
+
+app = typer.Typer(
+    help="A micro-batch stream-execution engine in Python that drives Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@app.callback()
+def penstock() -> None:
+    """Makes `penstock` a command with subcommands even while there is only one."""
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from penstock import __version__
+
+    typer.echo(__version__)
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Check Python, Java, Spark and every internal class of Spark that Penstock needs."""
+    from penstock.api.doctor import diagnose
+
+    diagnosis = diagnose()
+    output_for(json).diagnosis(diagnosis)
+    raise typer.Exit(0 if diagnosis.is_healthy else 1)

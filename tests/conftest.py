@@ -1,0 +1,36 @@
+"""What all tests share: one quiet Spark session, started when a test first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.spark.java import prepare_environment
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of a test run. Settings of a test's own belong on `spark.newSession()`."""
+    prepare_environment()
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("penstock-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Where a query of this test may have its checkpoint. The directory is not made yet."""
+    return tmp_path / "checkpoint"

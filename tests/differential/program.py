@@ -1,0 +1,82 @@
+"""What a program of the differential suite is: a query and its input, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.differential.sinks import CollectingSink, Sink
+
+Row = Mapping[str, object]
+File = Sequence[Row]
+Files = Sequence[File | None]
+"""The input files of a stream in the order they arrive; None is an arrival without a file."""
+
+EVENTS = "time TIMESTAMP, key STRING, value LONG"
+
+
+class Aspect(Enum):
+    """What of a run is compared."""
+
+    ROWS = "rows in the sink, by batch"
+    OFFSETS = "offset log"
+    COMMITS = "commit log"
+    SOURCE_LOGS = "logs of the sources"
+    PROGRESS = "progress"
+    STATE = "state"
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where the build function of a program finds its streams."""
+
+    spark: SparkSession
+    directory: Path
+
+    def path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def stream(
+        self,
+        name: str = "events",
+        schema: str | None = EVENTS,
+        format: str = "json",
+        **options: str,
+    ) -> DataFrame:
+        """The files of a stream, one each batch."""
+        reader = self.spark.readStream.format(format).option("maxFilesPerTrigger", 1)
+        reader = reader.options(**options)
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.load(self.path(name))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A query, what it reads, and what of its two runs has to be equal.
+
+    The files of each stream are dealt out to `rounds`: in a round its files arrive, and then the
+    query is started with `availableNow`, each batch taking one file of each stream. Columns named
+    in `times` hold the current time and are compared by their distance to the batch's timestamp.
+    """
+
+    name: str
+    build: Callable[[Input], DataFrame]
+    inputs: Mapping[str, Files]
+    output_mode: str = "append"
+    rounds: int = 1
+    format: str = "json"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    sink: Sink = field(default_factory=CollectingSink)
+    times: tuple[str, ...] = ()
+    state_variables: tuple[str, ...] = ()
+    stateful: bool = False
+    extended: bool = False
+    skip: frozenset[Aspect] = frozenset()
+
+    def __str__(self) -> str:
+        return self.name

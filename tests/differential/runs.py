@@ -1,0 +1,221 @@
+"""Running a program on either engine, and looking at what became of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import penstock
+from tests.differential.inputs import arrive
+from tests.differential.program import Aspect, Input, Program
+from tests.differential.sinks import Outlet, Rows, canonical
+
+_TIMESTAMP = re.compile(r'"batchTimestampMs":\d+')
+_STATE_ID = re.compile(r'"[0-9a-f]{8}-[0-9a-f-]{27}"')
+_JOIN_SIDES = ("left", "right")
+
+
+class Engine(Enum):
+    """Who runs a query."""
+
+    SPARK = "Spark"
+    PENSTOCK = "Penstock"
+
+    def writer(self, df: DataFrame) -> Any:
+        return df.writeStream if self is Engine.SPARK else penstock.write_stream(df)
+
+
+Observation = Mapping[Aspect, Any]
+
+
+@dataclass
+class Run:
+    """A query on one checkpoint. Rounds may go to one engine or to both in turn."""
+
+    program: Program
+    session: SparkSession
+    input: Path
+    root: Path
+    progress: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        name = f"{self.program.name}_{self.root.name}".replace("-", "_")
+        self.outlet = Outlet(self.session, self.root / "output", name)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.root / "checkpoint"
+
+    def start(self, engine: Engine, **trigger: Any) -> Any:
+        """Start the query as a restarted program would: built anew."""
+        df = self.program.build(Input(self.session, self.input))
+        writer = engine.writer(df).outputMode(self.program.output_mode)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        writer = self.program.sink.attach(writer.trigger(**trigger), self.outlet)
+        return self.program.sink.start(writer, self.outlet)
+
+    def run_round(self, engine: Engine) -> None:
+        """Process what has arrived."""
+        query = self.start(engine, availableNow=True)
+        query.awaitTermination()
+        self.progress.extend(json.loads(progress.json) for progress in query.recentProgress)
+
+    # What is seen from outside afterwards.
+
+    def log(self, name: str) -> dict[int, str]:
+        """The entries of a log of the checkpoint."""
+        files = (self.checkpoint / name).glob("[0-9]*")
+        return {int(file.name): file.read_text() for file in sorted(files, key=_number)}
+
+    def forget_last_commit(self) -> None:
+        """Make the last batch one that is planned but not committed."""
+        last = max(self.log("commits"))
+        (self.checkpoint / "commits" / str(last)).unlink()
+        (self.checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+
+    def observe(self) -> Observation:
+        """Everything there is to compare, with times and ids taken out."""
+        skip = self.program.skip
+        ways = {
+            Aspect.ROWS: self.rows,
+            Aspect.OFFSETS: self._offsets,
+            Aspect.COMMITS: self._commits,
+            Aspect.SOURCE_LOGS: self._source_logs,
+            Aspect.PROGRESS: self._progress,
+            Aspect.STATE: self.state,
+        }
+        return {aspect: look() for aspect, look in ways.items() if aspect not in skip}
+
+    def rows(self) -> dict[int, Rows]:
+        rows = dict(self.program.sink.rows(self.outlet))
+        if not self.program.times:
+            return rows
+        entries = {batch: entry.splitlines()[1] for batch, entry in self.log("offsets").items()}
+        return {
+            batch: [self._relative(row, json.loads(entries[batch])) for row in found]
+            for batch, found in rows.items()
+        }
+
+    def _relative(self, row: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+        at = datetime.fromtimestamp(entry["batchTimestampMs"] / 1000, timezone.utc)
+        return {k: _distance(v, at) if k in self.program.times else v for k, v in row.items()}
+
+    def _offsets(self) -> dict[int, str]:
+        return {
+            batch: _TIMESTAMP.sub('"batchTimestampMs":_', entry)
+            for batch, entry in self.log("offsets").items()
+        }
+
+    def _commits(self) -> dict[int, str]:
+        return {batch: _STATE_ID.sub('"_"', text) for batch, text in self.log("commits").items()}
+
+    def _source_logs(self) -> dict[str, str]:
+        directory = self.checkpoint / "sources"
+        files = sorted(f for f in directory.rglob("*") if f.is_file() and f.suffix != ".crc")
+        return {str(file.relative_to(directory)): file.read_text() for file in files}
+
+    def _progress(self) -> list[dict[str, Any]]:
+        return [self._comparable(progress) for progress in self.progress]
+
+    def _comparable(self, progress: dict[str, Any]) -> dict[str, Any]:
+        """What of a progress record does not depend on the clock."""
+        text = json.dumps(progress).replace(str(self.root), "<root>")
+        progress = json.loads(text)
+        return {
+            "batchId": progress["batchId"],
+            "numInputRows": progress["numInputRows"],
+            "phases": sorted(progress.get("durationMs", {})),
+            "eventTime": progress.get("eventTime", {}),
+            "stateOperators": [_operator(o) for o in progress["stateOperators"]],
+            "sources": [_without_rates(source) for source in progress["sources"]],
+            "sink": _without_rates(progress["sink"]),
+            "observedMetrics": progress.get("observedMetrics", {}),
+        }
+
+    # State, through Spark's own reader of it.
+
+    def state(self) -> dict[str, Rows]:
+        """The rows of every state store after the last batch."""
+        if not (self.checkpoint / "state").exists():
+            return {}
+        operators = self._read("state-metadata").drop("_properties").collect()
+        found = {"metadata": canonical(operators)}
+        for operator in {row.operatorId: row for row in operators}.values():
+            for options in self._stores(operator.operatorName):
+                reading = {"operatorId": str(operator.operatorId), **options}
+                rows = self._read("statestore", **reading).collect()
+                found[", ".join(f"{k}={v}" for k, v in reading.items())] = canonical(rows)
+        return found
+
+    def _stores(self, operator_name: str) -> list[dict[str, str]]:
+        if operator_name == "symmetricHashJoin":
+            return [{"joinSide": side} for side in _JOIN_SIDES]
+        if operator_name.startswith("transformWithState"):
+            return [{"stateVarName": name} for name in self.program.state_variables]
+        return [{}]
+
+    def _read(self, format: str, **options: str) -> DataFrame:
+        reader = self.session.read.format(format).options(**options)
+        return reader.load(str(self.checkpoint))
+
+
+def prepare(program: Program, spark: SparkSession) -> SparkSession:
+    """A session with the program's settings, and with nobody else's views."""
+    session = spark.newSession()
+    for key, value in program.conf.items():
+        session.conf.set(key, value)
+    return session
+
+
+def run_in_lock_step(program: Program, spark: SparkSession, root: Path) -> dict[Engine, Run]:
+    """Run a program on both engines, round by round, on the same input files."""
+    session = prepare(program, spark)
+    runs = {
+        engine: Run(program, session, root / "input", root / engine.name.lower())
+        for engine in Engine
+    }
+    for number in range(program.rounds):
+        arrive(root / "input", program.inputs, program.format, number, program.rounds)
+        for engine, run in runs.items():
+            run.run_round(engine)
+    return runs
+
+
+def _number(file: Path) -> int:
+    return int(file.name)
+
+
+def _distance(value: Any, at: datetime) -> str:
+    """How far a time is from another, which is the same for all runs; dates only by day."""
+    if isinstance(value, datetime):
+        # The session's time zone is UTC; PySpark gives local times without saying so.
+        aware = value.astimezone(timezone.utc) if value.tzinfo is None else value
+        return f"batch timestamp + {aware - at}"
+    assert isinstance(value, date)
+    return f"day of batch + {value - at.date()}"
+
+
+def _operator(progress: dict[str, Any]) -> dict[str, Any]:
+    kept = (
+        "operatorName",
+        "numRowsTotal",
+        "numRowsUpdated",
+        "numRowsRemoved",
+        "numRowsDroppedByWatermark",
+        "numShufflePartitions",
+        "numStateStoreInstances",
+    )
+    figures = {key: progress[key] for key in kept}
+    return {**figures, "customMetrics": sorted(progress.get("customMetrics", {}))}
+
+
+def _without_rates(progress: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in progress.items() if not key.endswith("PerSecond")}

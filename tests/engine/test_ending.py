@@ -1,0 +1,231 @@
+"""The end of a query: what it dies of, what is let go of, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.checkpoint import OffsetSeq
+from penstock.engine.events import (
+    QueryEvent,
+    QueryProgressEvent,
+    QueryTerminatedEvent,
+)
+from penstock.engine.seam import QueryIdentity, QueryPlan
+from penstock.engine.settings import Settings
+from penstock.engine.stream_execution import State, StreamExecution
+from penstock.engine.triggers import AvailableNowTrigger, OneTimeTrigger, Trigger
+from penstock.errors import StreamFailedError
+from tests.engine.numbers import Abilities
+from tests.engine.world import ENDING, PATIENCE, MemoryFiles, World, failing
+
+
+def failed(query: StreamExecution) -> StreamFailedError:
+    """Start a query that is to die, and wait for it."""
+    query.start()
+    with pytest.raises(StreamFailedError) as caught:
+        query.await_termination(PATIENCE)
+    assert query.failure is caught.value
+    return caught.value
+
+
+# Dying.
+
+
+def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    world.add_source("b")
+    query = world.query(name="numbers")
+    query.start()
+    query.process_all_available()
+    world.plan.on_run = failing
+    source.rows.append(3)
+    with pytest.raises(StreamFailedError) as caught:
+        query.await_termination(PATIENCE)
+    failure = caught.value
+    identity = query.identity
+    assert str(failure) == (
+        f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: boom"
+    )
+    assert isinstance(failure.__cause__, RuntimeError)
+    assert (failure.start_offset, failure.end_offset) == ("[2, -]", "[3, -]")
+    assert f"Identifier: {identity}" in failure.debug
+    assert "Current Committed Offsets: {Numbers[a]: 2}" in failure.debug
+    assert "Current Available Offsets: {Numbers[a]: 3}" in failure.debug
+    assert "Current State: ACTIVE" in failure.debug
+    assert "Logical Plan:\nNumberPlan over" in failure.debug
+    assert query.state is State.TERMINATED
+    assert query.reporter.status.message == "Terminated with exception: boom"
+    assert not query.reporter.status.is_data_available
+    assert not query.reporter.status.is_trigger_active
+    assert f"Query {identity} terminated with error" in caplog.text
+
+
+def test_a_failure_is_told_to_listeners_and_everything_is_let_go_of() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    world.plan.on_run = failing
+    ended: list[StreamExecution] = []
+    query = world.query(on_terminated=ended.append)
+    failed(query)
+    last = world.session.events[-1]
+    assert isinstance(last, QueryTerminatedEvent)
+    assert last.exception is not None
+    assert "RuntimeError: boom" in last.exception
+    assert last.error_class is None
+    assert ended == [query]
+    assert world.calls[-4:] == ENDING
+    assert world.checkpoint.offset_log.list_batches() == [0]
+    assert world.checkpoint.commit_log.list_batches() == []
+
+
+def test_an_end_without_failure_is_told_without_one() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query(OneTimeTrigger())
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.session.events[-1] == QueryTerminatedEvent(
+        query.identity.id, query.identity.run_id, None, None
+    )
+    assert isinstance(world.session.events[1], QueryProgressEvent)
+    assert query.reporter.status.message == "Stopped"
+
+
+def test_a_query_whose_plan_cannot_be_made_dies_before_it_is_initialized() -> None:
+    world = World()
+
+    def refuse(identity: QueryIdentity) -> QueryPlan:
+        raise ValueError("no such table")
+
+    query = StreamExecution(
+        session=world.session,
+        checkpoint=world.checkpoint,
+        plan_factory=refuse,
+        trigger=OneTimeTrigger(),
+    )
+    failure = failed(query)
+    assert (failure.start_offset, failure.end_offset) == ("[]", "[]")
+    assert "Current State: INITIALIZING" in failure.debug
+    assert "Logical Plan" not in failure.debug
+    with pytest.raises(StreamFailedError, match="no such table"):
+        query.await_initialization(PATIENCE)
+    with pytest.raises(StreamFailedError, match="no such table"):
+        query.process_all_available()
+
+
+def test_a_session_that_cannot_be_entered_ends_the_query_and_not_the_caller() -> None:
+    world = World()
+    world.session.on_enter = failing
+    failed(world.query())
+    assert [type(event) for event in world.session.events] == [QueryTerminatedEvent]
+
+
+def test_an_unknown_trigger_ends_the_query_and_its_sources_are_stopped() -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    world.sources.append(source)
+    failure = failed(world.query(Trigger()))
+    assert "Unknown type of trigger: Trigger()" in str(failure)
+    assert world.calls.count("a.stop") == 1
+
+
+def test_available_now_falls_back_to_one_batch(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.add_stream("a", range(5))
+    query = world.query(AvailableNowTrigger())
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.plan.output == {0: [0, 1, 2, 3, 4]}
+    assert "Falling back to single batch execution" in caplog.text
+
+
+def test_available_now_wraps_where_that_is_allowed(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(Settings(available_now_wrapper=True))
+    world.add_stream("a", range(5), Abilities(admission_control=True))
+    query = world.query(AvailableNowTrigger())
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.plan.output == {0: [0, 1, 2, 3, 4]}
+    assert "Activating the wrapper implementation" in caplog.text
+
+
+def test_every_step_of_ending_is_tried_whatever_became_of_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    first, second = world.add_source("a", range(3)), world.add_source("b", range(3))
+    first.on_stop = failing
+
+    def refuse_the_end(event: QueryEvent) -> None:
+        if isinstance(event, QueryTerminatedEvent):
+            failing("no listener")
+
+    def refuse(query: StreamExecution) -> None:
+        failing("no manager")
+
+    world.session.on_event = refuse_the_end
+    query = world.query(OneTimeTrigger(), on_terminated=refuse, delete_checkpoint_on_stop=True)
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.calls[-5:] == [*ENDING[:2], "b.stop", *ENDING[2:]]
+    assert second.rows
+    assert isinstance(world.files, MemoryFiles)
+    assert world.files.contents == {}
+    assert "Failed to stop streaming source: Numbers[a]. Resources may have leaked." in caplog.text
+    assert caplog.text.count(f"A step of ending query {query.identity} failed") == 2
+
+
+# The temporary checkpoint.
+
+
+@pytest.mark.parametrize(
+    ("temporary", "force", "fails", "kept"),
+    [
+        (True, False, False, False),
+        (True, False, True, True),
+        (True, True, True, False),
+        (False, True, False, True),
+    ],
+)
+def test_a_temporary_checkpoint_is_deleted_unless_the_query_died(
+    temporary: bool, force: bool, fails: bool, kept: bool
+) -> None:
+    world = World(replace(Settings(), force_delete_temporary_checkpoint=force))
+    world.add_source("a", range(3))
+    if fails:
+        world.plan.on_run = failing
+    query = world.query(OneTimeTrigger(), delete_checkpoint_on_stop=temporary)
+    if fails:
+        failed(query)
+    else:
+        query.start()
+        assert query.await_termination(PATIENCE)
+    assert world.files.exists("metadata") is kept
+
+
+def test_a_temporary_checkpoint_that_cannot_be_deleted_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.add_source("a", range(3))
+    assert isinstance(world.files, MemoryFiles)
+    world.files.failure = OSError("busy")
+    query = world.query(OneTimeTrigger(), delete_checkpoint_on_stop=True)
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert f"Cannot delete {world.checkpoint.root}" in caplog.text
+
+
+def test_an_entry_written_by_another_run_meanwhile_kills_the_query() -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    query = world.query()
+    query.start()
+    query.process_all_available()
+    World(files=world.files).checkpoint.offset_log.add(1, OffsetSeq(("9",)))
+    source.rows.append(3)
+    with pytest.raises(StreamFailedError, match="Concurrent update to the log"):
+        query.await_termination(PATIENCE)

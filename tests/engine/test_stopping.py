@@ -1,0 +1,194 @@
+"""Stopping a query: at once or at a batch boundary, in time or not."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.engine.events import QueryTerminatedEvent
+from penstock.engine.settings import Settings
+from penstock.engine.stream_execution import State, StreamExecution
+from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
+from penstock.errors import QueryStopTimeoutError, StreamFailedError
+from tests.engine.world import PATIENCE, Gate, InterruptedJobError, World
+
+
+def held_in_a_batch(world: World, gate: Gate) -> StreamExecution:
+    """A query that is in the middle of its first batch."""
+    world.add_source("a", range(3))
+    world.plan.on_run = gate
+    query = world.query()
+    query.start()
+    gate.wait_entered()
+    return query
+
+
+def test_a_stop_at_once_cancels_what_runs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    query = held_in_a_batch(world, world.gate())
+    query.stop()
+    assert query.state is State.TERMINATED
+    assert query.failure is None
+    assert query.await_termination(0) is True
+    assert query.reporter.status.message == "Stopped"
+    assert world.session.cancelled == [f"Query {query.identity} was stopped"] * 2
+    assert world.checkpoint.offset_log.list_batches() == [0]
+    assert world.checkpoint.commit_log.list_batches() == []
+    assert "a.stop" in world.calls
+    last = world.session.events[-1]
+    assert isinstance(last, QueryTerminatedEvent)
+    assert last.exception is None
+    assert f"Query {query.identity} was stopped" in caplog.text
+
+
+def test_a_graceful_stop_lets_the_batch_commit() -> None:
+    world = World()
+    gate = world.gate()
+    query = held_in_a_batch(world, gate)
+    stopping = threading.Thread(target=lambda: query.stop(graceful=True))
+    stopping.start()
+    assert query._wake.wait(PATIENCE)
+    assert query.is_active
+    assert world.session.cancelled == []
+    gate.open()
+    stopping.join(PATIENCE)
+    assert not stopping.is_alive()
+    assert query.state is State.TERMINATED
+    assert world.plan.output == {0: [0, 1, 2]}
+    assert world.checkpoint.commit_log.list_batches() == [0]
+    assert len(world.session.cancelled) == 1
+
+
+def test_a_query_may_be_stopped_twice() -> None:
+    world = World()
+    query = held_in_a_batch(world, world.gate())
+    query.stop()
+    query.stop()
+    query.stop(graceful=True)
+    assert world.calls.count("a.stop") == 1
+    assert len(world.session.cancelled) == 2
+
+
+def test_a_query_that_has_ended_by_itself_may_be_stopped() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query(OneTimeTrigger())
+    query.start()
+    assert query.await_termination(PATIENCE)
+    query.stop()
+    assert world.checkpoint.commit_log.list_batches() == [0]
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+def test_a_query_stopped_before_it_starts_runs_no_batch(graceful: bool) -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query()
+    query.stop(graceful=graceful)
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.plan.output == {}
+    assert "a.stop" in world.calls
+
+
+def test_a_stop_that_takes_too_long_is_an_error_and_may_be_tried_again() -> None:
+    world = World(Settings(stop_timeout_ms=1))
+    gate = world.gate(interruptible=False)
+    query = held_in_a_batch(world, gate)
+    with pytest.raises(QueryStopTimeoutError) as caught:
+        query.stop()
+    assert isinstance(caught.value, TimeoutError)
+    assert (
+        f"Stream Execution thread for stream {query.identity} failed to stop within 1 "
+        "milliseconds (specified by spark.sql.streaming.stopTimeout). It was last doing this: "
+        "Processing new data"
+    ) in str(caught.value)
+    gate.open()
+    query.stop(timeout=PATIENCE)
+    assert query.await_termination(0)
+
+
+def test_a_bound_of_the_call_wins_over_the_setting() -> None:
+    world = World(Settings(stop_timeout_ms=1_000_000))
+    gate = world.gate(interruptible=False)
+    query = held_in_a_batch(world, gate)
+    with pytest.raises(QueryStopTimeoutError, match="within 0 milliseconds"):
+        query.stop(timeout=0)
+    gate.open()
+    query.stop()
+
+
+def test_a_batch_that_finishes_in_spite_of_the_stop_is_the_last() -> None:
+    world = World()
+    gate = world.gate(interruptible=False)
+    query = held_in_a_batch(world, gate)
+    with pytest.raises(QueryStopTimeoutError):
+        query.stop(timeout=0)
+    gate.open()
+    query.stop()
+    assert list(world.plan.output) == [0]
+    assert query.failure is None
+
+
+def test_a_query_may_stop_itself() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query()
+    world.plan.on_run = query.stop
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert world.checkpoint.commit_log.list_batches() == [0]
+    assert world.session.cancelled == []
+
+
+def test_an_interruption_without_a_stop_is_a_failure() -> None:
+    world = World()
+    world.add_source("a", range(3))
+
+    def cancelled_by_someone() -> None:
+        raise InterruptedJobError("by someone else")
+
+    world.plan.on_run = cancelled_by_someone
+    query = world.query()
+    query.start()
+    with pytest.raises(StreamFailedError, match="by someone else"):
+        query.await_termination(PATIENCE)
+
+
+def test_another_error_during_a_stop_is_a_failure() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query()
+
+    def stop_and_fail() -> None:
+        query.stop()
+        raise ValueError("unrelated")
+
+    world.plan.on_run = stop_and_fail
+    query.start()
+    with pytest.raises(StreamFailedError, match="unrelated"):
+        query.await_termination(PATIENCE)
+
+
+def test_a_stop_wakes_a_query_that_waits_for_its_interval() -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    query = world.query(ProcessingTimeTrigger(1_000))
+    query.start()
+    query.process_all_available()
+    query.stop(graceful=True)
+    assert query.await_termination(0)
+    assert source.rows == [0, 1, 2]
+    assert all(target % 1_000 == 0 for target in world.clock.awaited)
+
+
+def test_a_stop_releases_those_who_wait_for_data_to_be_processed() -> None:
+    world = World()
+    query = held_in_a_batch(world, world.gate())
+    waiting = threading.Thread(target=query.process_all_available)
+    waiting.start()
+    query.stop()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()

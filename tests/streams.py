@@ -1,0 +1,187 @@
+"""What tests on real Spark are written with: waiting, sources that a test fills, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import penstock
+from penstock import PythonSource, StreamingQuery
+from penstock.engine.faults import FaultInjector, FaultPoint
+from penstock.engine.read_limit import ReadLimit, ReadMaxRows
+
+PATIENCE = 60.0
+"""Seconds after which a thing that is to happen is taken not to happen any more."""
+
+
+def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
+    """Wait until a condition holds; fail if it does not within a generous time."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if condition():
+            return
+        pause.wait(0.02)
+    raise AssertionError(f"{what} did not come true in {PATIENCE:g} seconds")
+
+
+def eventually_of(query: StreamingQuery, condition: Callable[[], object], what: str) -> None:
+    """The same for a thing that a running query is to bring about; raises what the query died of."""
+
+    def holds_or_is_hopeless() -> object:
+        if (error := query.exception()) is not None:
+            raise error
+        return condition() or not query.isActive
+
+    eventually(holds_or_is_hopeless, what)
+    assert condition(), f"the query has ended and {what} did not come true"
+
+
+def has_committed(query: StreamingQuery, batch_id: int) -> None:
+    """Wait until a query has reported a batch."""
+
+    def reported() -> bool:
+        progress = query.lastProgress
+        return progress is not None and progress.batchId >= batch_id
+
+    eventually_of(query, reported, f"batch {batch_id}")
+
+
+class Numbers(PythonSource):
+    """The numbers 0, 1, 2, ... as far as a test has let them come."""
+
+    def __init__(self, available: int = 0, at_most: int | None = None) -> None:
+        self.available = available
+        self.at_most = at_most
+        self.committed: list[Any] = []
+        self.asked_for: list[tuple[Any, Any]] = []
+        self.is_stopped = False
+
+    def schema(self) -> str:
+        return "n long"
+
+    def initial_offset(self) -> Any:
+        return 0
+
+    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
+        if isinstance(limit, ReadMaxRows):
+            return min(start + limit.max_rows, self.available)
+        return self.available
+
+    def get_batch(self, spark: SparkSession, start: Any, end: Any) -> DataFrame:
+        self.asked_for.append((start, end))
+        return spark.range(start, end).withColumnRenamed("id", "n")
+
+    def read_limit(self) -> ReadLimit | None:
+        return None if self.at_most is None else ReadMaxRows(self.at_most)
+
+    def report_latest_offset(self) -> Any:
+        return self.available
+
+    def commit(self, end: Any) -> None:
+        self.committed.append(end)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+class StandingNumbers(Numbers):
+    """Numbers that can stand still for Trigger.AvailableNow."""
+
+    _until: int | None = None
+
+    def prepare_for_trigger_available_now(self) -> None:
+        self._until = self.available
+
+    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
+        latest = super().latest_offset(start, limit)
+        return latest if self._until is None else min(latest, self._until)
+
+
+class LineFiles:
+    """A directory of small text files for a file source, whose order is settled by their times."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lines: list[str] = []
+        self._count = 0
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def add(self, *lines: str) -> None:
+        """Add one file."""
+        put_file(self.directory, f"{self._count:04d}.txt", "\n".join(lines), self._count)
+        self._count += 1
+        self.lines += lines
+
+    def stream(self, spark: SparkSession, at_most: int = 1) -> DataFrame:
+        """The lines as a stream, so many files a batch."""
+        return spark.readStream.option("maxFilesPerTrigger", at_most).text(str(self.directory))
+
+
+def put_file(directory: Path, name: str, text: str, order: int) -> None:
+    """Put a file there at once, with a time that puts it in its place among the others."""
+    hidden = directory / f".{name}"
+    hidden.write_text(text)
+    os.utime(hidden, (1_000_000_000 + order, 1_000_000_000 + order))
+    hidden.rename(directory / name)
+
+
+def log_entries(checkpoint: Path, log: str) -> list[int]:
+    """The batch ids in `offsets` or `commits`."""
+    directory = checkpoint / log
+    names = [path.name for path in directory.iterdir()] if directory.exists() else []
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def logged_offsets(checkpoint: Path, batch_id: int) -> list[Any]:
+    """The offsets of the sources in an entry of the offset log."""
+    lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[2:]
+    return [None if line == "-" else json.loads(line) for line in lines]
+
+
+def query_id_of(checkpoint: Path) -> str:
+    return str(json.loads((checkpoint / "metadata").read_text())["id"])
+
+
+def column(rows: DataFrame, name: str | None = None) -> list[Any]:
+    """A column's values, sorted."""
+    return sorted(row[name or 0] for row in rows.collect())
+
+
+def run_available(df: DataFrame, sink: Callable[[DataFrame, int], None], checkpoint: Path) -> None:
+    """Run a query over all there is, into a function."""
+    writer = penstock.write_stream(df).foreachBatch(sink)
+    writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.start().awaitTermination()
+
+
+class Strike(FaultInjector):
+    """Raises at one point of one batch; let everything else pass."""
+
+    def __init__(self, point: FaultPoint, batch_id: int) -> None:
+        self._where = point, batch_id
+
+    def reach(self, point: FaultPoint, batch_id: int) -> None:
+        if (point, batch_id) == self._where:
+            raise StruckError(f"{point.value} of batch {batch_id}")
+
+
+class StruckError(Exception):
+    """What `Strike` raises."""
+
+
+def write_struck(
+    writer: penstock.DataStreamWriter, point: FaultPoint, batch_id: int
+) -> penstock.DataStreamWriter:
+    """The writer, its query to die at a point of a batch."""
+    writer._faults = Strike(point, batch_id)
+    return writer
+
+
+def numbered(name: str, count: Iterable[int]) -> list[str]:
+    return [f"{name}{number}" for number in count]
