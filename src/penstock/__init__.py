@@ -1,19 +1,44 @@
-"""Penstock: a micro-batch stream-execution engine in Python that drives Spark."""
+"""Penstock: a micro-batch stream-execution engine in Python that drives Spark.
 
+The public names are looked up when they are first used, so that what needs no Spark, such as the
+tools for checkpoints, does not wait for PySpark to be imported.
+"""
+
+from __future__ import annotations
+
+import importlib
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
-from penstock.api.errors import StreamingQueryException
-from penstock.api.manager import StreamingQueryManager
-from penstock.api.query import StreamingQuery
-from penstock.api.sink import PythonSink
-from penstock.api.writer import DataStreamWriter, write_stream
-from penstock.errors import PenstockError
-from penstock.spark.python_source import PythonSource, read_stream
+if TYPE_CHECKING:
+    from penstock.api.errors import StreamingQueryException
+    from penstock.api.install import install, uninstall
+    from penstock.api.manager import StreamingQueryManager, streams
+    from penstock.api.query import StreamingQuery
+    from penstock.api.sink import PythonSink
+    from penstock.api.writer import DataStreamWriter, write_stream
+    from penstock.errors import PenstockError
+    from penstock.spark.python_source import PythonSource, read_stream
 
 try:
     __version__ = version("penstock")
-except PackageNotFoundError:  # run from a checkout that is not installed
+except PackageNotFoundError:  # run from a checkout that was never installed
     __version__ = "0+unknown"
+
+_HOMES = {
+    "DataStreamWriter": "penstock.api.writer",
+    "PenstockError": "penstock.errors",
+    "PythonSink": "penstock.api.sink",
+    "PythonSource": "penstock.spark.python_source",
+    "StreamingQuery": "penstock.api.query",
+    "StreamingQueryException": "penstock.api.errors",
+    "StreamingQueryManager": "penstock.api.manager",
+    "install": "penstock.api.install",
+    "read_stream": "penstock.spark.python_source",
+    "streams": "penstock.api.manager",
+    "uninstall": "penstock.api.install",
+    "write_stream": "penstock.api.writer",
+}
 
 __all__ = [
     "DataStreamWriter",
@@ -24,6 +49,20 @@ __all__ = [
     "StreamingQueryException",
     "StreamingQueryManager",
     "__version__",
+    "install",
     "read_stream",
+    "streams",
+    "uninstall",
     "write_stream",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

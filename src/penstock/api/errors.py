@@ -32,6 +32,17 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     def getSqlState(self) -> str:
         return _SQL_STATE
 
+    # Under these two names PySpark's own exceptions keep the message and the cause, and people
+    # have come to look for them there.
+
+    @property
+    def _desc(self) -> str:
+        return str(self)
+
+    @property
+    def _cause(self) -> BaseException | None:
+        return self.__cause__
+
     @property
     def cause(self) -> BaseException | None:
         return self.__cause__

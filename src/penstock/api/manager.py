@@ -7,26 +7,38 @@ import threading
 import uuid
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
+from pyspark.sql.streaming.query import StreamingQueryManager as PySparkStreamingQueryManager
 
+from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
 from penstock.api.query import StreamingQuery
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
-from penstock.spark.session_facts import conf_flag, is_run_by_spark, session_key
+from penstock.spark.session_facts import (
+    conf_flag,
+    is_run_by_spark,
+    jvm_query_manager,
+    session_key,
+)
 
 _logger = logging.getLogger(__name__)
 
 _STOP_ACTIVE_RUN = "spark.sql.streaming.stopActiveRunOnRestart"
 
 
-class StreamingQueryManager:
-    """Knows the queries that Penstock runs in one session."""
+class StreamingQueryManager(PySparkStreamingQueryManager):
+    """Knows the queries that run in one session, those of Spark's own engine too.
+
+    Listeners are Spark's: one that is added here hears of the queries of both engines.
+    """
 
     # Ids are unique in the whole process: two sessions may share a checkpoint, too.
     _running: dict[str, StreamExecution] = {}  # noqa: RUF012  # shared on purpose
     _running_lock = threading.Lock()
 
     def __init__(self, spark: SparkSession) -> None:
+        super().__init__(jvm_query_manager(spark))
         self._spark = spark
         self._queries: dict[str, StreamingQuery] = {}
         self._changed = threading.Condition()
@@ -34,18 +46,23 @@ class StreamingQueryManager:
         self._last_exception: StreamingQueryException | None = None
 
     @property
-    def active(self) -> list[StreamingQuery]:
+    def active(self) -> list[PySparkStreamingQuery]:
         """The queries that run now."""
-        with self._changed:
-            return list(self._queries.values())
+        return [*self._running_here(), *super().active]
 
-    def get(self, id: str) -> StreamingQuery | None:
+    def get(self, id: str) -> PySparkStreamingQuery | None:
         """The running query of that id."""
         with self._changed:
-            return self._queries.get(str(uuid.UUID(id)))
+            found = self._queries.get(str(uuid.UUID(id)))
+        return found or super().get(id)
 
     def awaitAnyTermination(self, timeout: float | None = None) -> bool | None:
-        """Wait until any query has ended since `resetTerminated`; raises what it died of."""
+        """Wait until any query of Penstock's has ended since `resetTerminated`.
+
+        Raises what it died of. With a timeout in seconds: whether one has ended by then.
+        """
+        if timeout is not None:
+            check_timeout(timeout, zero_is_fine=True)
         with self._changed:
             self._changed.wait_for(lambda: self._has_terminated, timeout)
             if self._last_exception is not None:
@@ -54,6 +71,7 @@ class StreamingQueryManager:
 
     def resetTerminated(self) -> None:
         """Forget the queries that have ended."""
+        super().resetTerminated()
         with self._changed:
             self._has_terminated = False
             self._last_exception = None
@@ -83,6 +101,12 @@ class StreamingQueryManager:
             raise
         return query
 
+    @classmethod
+    def running(cls) -> list[StreamExecution]:
+        """The queries of all sessions."""
+        with cls._running_lock:
+            return list(cls._running.values())
+
     def notify_termination(self, execution: StreamExecution) -> None:
         """Called by a query's thread when the query is over."""
         query = self._unregister(execution)
@@ -93,6 +117,10 @@ class StreamingQueryManager:
             self._has_terminated = True
             self._changed.notify_all()
 
+    def _running_here(self) -> list[StreamingQuery]:
+        with self._changed:
+            return list(self._queries.values())
+
     def _unregister(self, execution: StreamExecution) -> StreamingQuery | None:
         query_id = execution.identity.id
         with self._running_lock:
@@ -102,7 +130,7 @@ class StreamingQueryManager:
             return self._queries.pop(query_id, None)
 
     def _refuse_taken_name(self, name: str | None) -> None:
-        if name is not None and any(query.name == name for query in self.active):
+        if name is not None and any(query.name == name for query in self._running_here()):
             raise ExecutionError(
                 f"Cannot start query with name {name} as a query with that name is already "
                 "active in this SparkSession"
@@ -132,10 +160,15 @@ _managers: dict[str, StreamingQueryManager] = {}
 _managers_lock = threading.Lock()
 
 
-def manager_of(spark: SparkSession) -> StreamingQueryManager:
-    """The manager of a session: one for each, however often it is asked for."""
+def streams(spark: SparkSession) -> StreamingQueryManager:
+    """The manager of a session's queries: one for each session, like `spark.streams`."""
     key = session_key(spark)
     with _managers_lock:
         if key not in _managers:
             _managers[key] = StreamingQueryManager(spark)
         return _managers[key]
+
+
+def running_queries() -> list[StreamExecution]:
+    """Every query that Penstock runs in this process, whatever its session."""
+    return StreamingQueryManager.running()

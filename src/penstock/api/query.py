@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import PySparkValueError
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
+from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
@@ -69,11 +69,7 @@ class StreamingQuery(PySparkStreamingQuery):
         if timeout is None:
             self._raising(lambda: self._execution.await_termination())
             return None
-        if timeout <= 0:
-            raise PySparkValueError(
-                errorClass="VALUE_NOT_POSITIVE",
-                messageParameters={"arg_name": "timeout", "arg_value": type(timeout).__name__},
-            )
+        check_timeout(timeout)
         return bool(self._raising(lambda: self._execution.await_termination(timeout)))
 
     def processAllAvailable(self) -> None:

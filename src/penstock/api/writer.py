@@ -9,7 +9,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
-from penstock.api.manager import manager_of
+from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
 from penstock.api.sink import PythonSink
 from penstock.engine.clock import Clock
@@ -29,17 +29,16 @@ from penstock.spark.support import require_supported
 OptionValue = bool | float | int | str | None
 
 
-class DataStreamWriter:
+class DataStreamWriter(PySparkDataStreamWriter):
     """Says what becomes of a streaming DataFrame; `start` or `toTable` makes it so.
 
-    Every setting is first made on PySpark's own writer, so that a mistake is found where and as
-    PySpark finds it.
+    Every setting is made on PySpark's own writer first, which this is too, so that a mistake is
+    found where and as PySpark finds it.
     """
 
     def __init__(self, df: DataFrame) -> None:
         require_supported(df.sparkSession)
-        self._df = df
-        self._checked = PySparkDataStreamWriter(df)
+        super().__init__(df)
         self._format: str | None = None
         self._output_mode = "append"
         self._options: dict[str, str] = {}
@@ -55,20 +54,20 @@ class DataStreamWriter:
 
     def outputMode(self, outputMode: str) -> DataStreamWriter:
         """`append`, `complete` or `update`."""
-        self._checked.outputMode(outputMode)
+        super().outputMode(outputMode)
         self._output_mode = outputMode
         return self
 
     def format(self, source: str) -> DataStreamWriter:
         """The kind of sink: `parquet`, `console`, `memory`, ..."""
-        self._checked.format(source)
+        super().format(source)
         self._format = source
         self._foreach = self._batch_function = self._batch_function_name = None
         return self
 
     def option(self, key: str, value: OptionValue) -> DataStreamWriter:
         """An option of the sink, or `checkpointLocation`."""
-        self._checked.option(key, value)
+        super().option(key, value)
         for known in [known for known in self._options if known.lower() == key.lower()]:
             del self._options[known]
         if value is not None:
@@ -83,19 +82,19 @@ class DataStreamWriter:
 
     def partitionBy(self, *cols: Any) -> DataStreamWriter:
         """The columns by which a file sink lays out its directories."""
-        self._checked.partitionBy(*cols)
+        super().partitionBy(*cols)
         self._partition_columns = _flatten(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> DataStreamWriter:
         """The columns by which a table that supports it is clustered."""
-        self._checked.clusterBy(*cols)
+        super().clusterBy(*cols)
         self._clustering_columns = _flatten(cols)
         return self
 
     def queryName(self, queryName: str) -> DataStreamWriter:
         """A name, unique among the running queries of the session."""
-        self._checked.queryName(queryName)
+        super().queryName(queryName)
         self._options["queryName"] = queryName
         return self
 
@@ -109,7 +108,7 @@ class DataStreamWriter:
         realTime: str | None = None,
     ) -> DataStreamWriter:
         """When batches run. Continuous and real-time mode are refused at the start."""
-        self._checked.trigger(  # type: ignore[call-overload,misc]  # PySpark checks it
+        super().trigger(  # type: ignore[call-overload,misc]  # PySpark checks it
             processingTime=processingTime,
             once=once,
             continuous=continuous,
@@ -129,7 +128,7 @@ class DataStreamWriter:
 
     def foreach(self, f: Any) -> DataStreamWriter:
         """Hand every row to a function, or to an object with `open`, `process` and `close`."""
-        self._checked.foreach(f)
+        super().foreach(f)
         self._format, self._foreach = "foreach", f
         self._batch_function = self._batch_function_name = None
         return self
@@ -207,7 +206,7 @@ class DataStreamWriter:
                 "supported. Use processingTime, once or availableNow, or start this query with "
                 "Spark's own engine (df.writeStream)."
             )
-        manager = manager_of(self._df.sparkSession)
+        manager = streams(self._df.sparkSession)
         execution, after_start = prepare_query(
             self._df,
             StartRequest(

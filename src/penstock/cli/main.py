@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import output_for
+from penstock.cli.run import run
 
 app = typer.Typer(
     help="A micro-batch stream-execution engine in Python that drives Spark.",
@@ -15,11 +16,6 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
-
-@app.callback()
-def penstock() -> None:
-    """Makes `penstock` a command with subcommands even while there is only one."""
 
 
 @app.command()
@@ -38,3 +34,6 @@ def doctor(json: Json = False) -> None:
     diagnosis = diagnose()
     output_for(json).diagnosis(diagnosis)
     raise typer.Exit(0 if diagnosis.is_healthy else 1)
+
+
+app.command(context_settings={"allow_interspersed_args": False})(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from penstock.engine.triggers import ProcessingTimeTrigger
@@ -23,6 +25,11 @@ def is_run_by_spark(spark: SparkSession, query_id: str) -> bool:
     """Whether Spark's own engine is running the query of that id in this JVM."""
     shared = spark._jsparkSession.sharedState()
     return shared.activeStreamingQueries().get(Jvm.of(spark).uuid(query_id)) is not None
+
+
+def jvm_query_manager(spark: SparkSession) -> Any:
+    """The JVM's manager of a session's queries, as PySpark's own wraps it."""
+    return spark._jsparkSession.streams()
 
 
 def conf_flag(spark: SparkSession, key: str) -> bool:

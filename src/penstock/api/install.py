@@ -1,0 +1,44 @@
+"""Let every streaming query of the program run on Penstock, without an edit to it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from penstock.api.manager import streams
+from penstock.api.writer import DataStreamWriter
+
+_REPLACED = ((ClassicDataFrame, "writeStream"), (SparkSession, "streams"))
+
+_lock = threading.Lock()
+_originals: dict[tuple[type, str], Any] = {}
+
+
+def install() -> None:
+    """From now on `df.writeStream` and `spark.streams` are Penstock's. Doing it twice is fine.
+
+    Queries that run already go on as they are. `foreachBatch` functions, listeners and whatever
+    holds a query need not know.
+    """
+    with _lock:
+        if _originals:
+            return
+        for owner, name in _REPLACED:
+            _originals[owner, name] = vars(owner)[name]
+        ClassicDataFrame.writeStream = property(DataStreamWriter)  # type: ignore[assignment,method-assign]
+        SparkSession.streams = property(streams)  # type: ignore[assignment,method-assign]
+
+
+def uninstall() -> None:
+    """Give both back to Spark's own engine. Queries that Penstock runs go on."""
+    with _lock:
+        for (owner, name), original in _originals.items():
+            setattr(owner, name, original)
+        _originals.clear()
+
+
+def is_installed() -> bool:
+    return bool(_originals)

@@ -1,0 +1,163 @@
+"""Running a user's script, unmodified, with Penstock installed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyspark.errors
+from pyspark import SparkContext
+
+from penstock.api.install import install
+from penstock.api.manager import running_queries
+from penstock.errors import PenstockError
+from penstock.spark.java import prepare_environment
+
+_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+_SECONDS_TO_FINISH = 10.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Outcome(IntEnum):
+    """How a script ended, as the exit code of `penstock run`."""
+
+    ENDED = 0
+    SCRIPT_FAILED = 1
+    QUERY_FAILED = 3
+    STOPPED = 130
+
+
+def run_script(
+    script: str | os.PathLike[str], arguments: Sequence[str] = (), conf: Mapping[str, str] = {}
+) -> int:
+    """Run a script as `python script arguments...` would, its queries on Penstock.
+
+    `conf` is given to the Spark session that the script makes. SIGTERM and the first Ctrl-C let
+    every running batch be committed and stop the queries then; a second one stops them at once.
+    Returns the exit code: an Outcome, or what the script itself exited with. The error of a
+    script that failed is printed.
+    """
+    prepare_environment()
+    if conf:
+        os.environ[_SUBMIT_ARGS] = _submit_arguments(conf)
+    install()
+    path = Path(script)
+    stopper = _Stopper()
+    with stopper.on_signals(), _script_environment(path, arguments):
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as exc:
+            return _exit_code(exc)
+        except KeyboardInterrupt:
+            return Outcome.STOPPED
+        except (pyspark.errors.StreamingQueryException, PenstockError):
+            sys.excepthook(*sys.exc_info())
+            return Outcome.QUERY_FAILED
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            return Outcome.SCRIPT_FAILED
+    return Outcome.STOPPED if stopper.was_asked else Outcome.ENDED
+
+
+def _submit_arguments(conf: Mapping[str, str]) -> str:
+    quoted = (f"--conf {_shell_quoted(f'{key}={value}')}" for key, value in conf.items())
+    inherited = os.environ.get(_SUBMIT_ARGS, "pyspark-shell")
+    return " ".join([*quoted, inherited])
+
+
+def _shell_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _exit_code(exit_request: SystemExit) -> int:
+    code = exit_request.code
+    if code is None:
+        return Outcome.ENDED
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return Outcome.SCRIPT_FAILED
+
+
+@contextlib.contextmanager
+def _script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """`sys.argv` and `sys.path` as the script would find them if Python had been called on it."""
+    argv, search_path = sys.argv[:], sys.path[:]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, search_path
+
+
+class _Stopper:
+    """Stops the queries of the process when it is told to end."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._is_over = False
+        self._finished = threading.Event()
+
+    @property
+    def was_asked(self) -> bool:
+        return self._requests > 0
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """React to SIGTERM and Ctrl-C; as before when this ends. Only on the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        initialize = SparkContext.__init__
+
+        def initialize_and_listen(context: SparkContext, *args: Any, **kwargs: Any) -> None:
+            # A new SparkContext takes Ctrl-C for itself and would cancel every job.
+            initialize(context, *args, **kwargs)
+            self._listen()
+
+        self._listen()
+        SparkContext.__init__ = initialize_and_listen  # type: ignore[assignment,method-assign]
+        try:
+            yield
+        finally:
+            self._finished.set()
+            SparkContext.__init__ = initialize  # type: ignore[method-assign]
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _listen(self) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._is_over:
+            raise KeyboardInterrupt
+        self._requests += 1
+        if self._requests > 2:
+            raise KeyboardInterrupt
+        graceful = self._requests == 1
+        how = "at the batch boundary; once more stops at once" if graceful else "at once"
+        print(f"penstock: stopping {how}", file=sys.stderr, flush=True)
+        # Not here: the handler interrupts whatever the main thread is doing, locks held and all.
+        threading.Thread(target=self._stop_queries, args=(graceful,), daemon=True).start()
+
+    def _stop_queries(self, graceful: bool) -> None:
+        for query in running_queries():
+            query.stop(graceful=graceful)
+        # A script that waits for its queries ends by itself now. One that does not is told to.
+        self._finished.wait(_SECONDS_TO_FINISH if graceful else 1.0)
+        if not self._finished.is_set():
+            self._is_over = True
+            os.kill(os.getpid(), signal.SIGINT)

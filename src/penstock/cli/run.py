@@ -1,0 +1,110 @@
+"""`penstock run`: a script, its queries on Penstock, started again when they fail."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+_USAGE_ERROR = 2
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """How often, and after how long, a script that failed is started again.
+
+    The delay doubles with each failure in a row, up to a cap.
+    """
+
+    max_restarts: int
+    first_delay: float
+    longest_delay: float
+
+    def delay(self, failures_in_a_row: int) -> float:
+        """Seconds to wait after the n-th failure in a row, counted from 1."""
+        return float(min(self.first_delay * 2 ** (failures_in_a_row - 1), self.longest_delay))
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="The script to run.", exists=True, dir_okay=False)],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Its arguments.", show_default=False)
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="A Spark setting, key=value. Repeatable.")
+    ] = None,
+    restart: Annotated[str, typer.Option(help="`never`, or `on-failure`.")] = "never",
+    max_restarts: Annotated[int, typer.Option(help="Give up after so many restarts.")] = 10,
+    backoff: Annotated[float, typer.Option(help="Seconds before the first restart.")] = 1.0,
+    max_backoff: Annotated[float, typer.Option(help="The longest wait, in seconds.")] = 60.0,
+) -> None:
+    """Run a PySpark script unchanged, its streaming queries on Penstock.
+
+    SIGTERM and the first Ctrl-C stop the queries when the running batch is committed, a second one
+    at once. Exit codes: 0 the script ended, 1 it failed, 3 a query failed, 130 it was stopped;
+    else what the script itself exited with.
+    """
+    settings = dict(_key_value(setting) for setting in conf or ())
+    if restart == "never":
+        from penstock.api.runner import run_script
+
+        raise typer.Exit(run_script(script, arguments or (), settings))
+    if restart != "on-failure":
+        raise typer.BadParameter(
+            f"{restart!r} is neither never nor on-failure", param_hint="restart"
+        )
+    policy = RestartPolicy(max_restarts, backoff, max_backoff)
+    command = [sys.executable, "-m", "penstock.cli", "run"]
+    command += [part for setting in conf or () for part in ("--conf", setting)]
+    command += [str(script), "--", *(arguments or ())]
+    raise typer.Exit(supervise(command, policy))
+
+
+def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
+    """Run a command, again when it fails, as the policy has it; its last exit code.
+
+    SIGTERM and Ctrl-C are passed on, and after one of them there is no restart.
+    """
+    child: subprocess.Popen[bytes] | None = None
+    stopped = threading.Event()
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+        if child is not None and child.poll() is None:
+            child.send_signal(number)
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        for failures in range(1, policy.max_restarts + 2):
+            child = subprocess.Popen(command, start_new_session=True)
+            code = child.wait()
+            if code in (0, _USAGE_ERROR) or stopped.is_set() or failures > policy.max_restarts:
+                return code
+            delay = policy.delay(failures)
+            typer.echo(
+                f"penstock: the script ended with {code}; restart {failures} of "
+                f"{policy.max_restarts} in {delay:g} s",
+                err=True,
+            )
+            if stopped.wait(delay):
+                return code
+        raise AssertionError("the loop returns")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _key_value(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(f"{setting!r} is not key=value", param_hint="--conf")
+    return key, value
