@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -9,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
+from penstock.api.stop_conditions import after_batches, after_offsets
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
 
@@ -83,6 +86,68 @@ class StreamingQuery(PySparkStreamingQuery):
         timeout in seconds: QueryStopTimeoutError if it has not stopped by then.
         """
         self._execution.stop(graceful=graceful, timeout=timeout)
+
+    def stop_after(
+        self,
+        *,
+        batches: int | None = None,
+        offsets: Mapping[int, Any] | None = None,
+        time: float | None = None,
+    ) -> None:
+        """Let the query stop by itself at a batch boundary: at the first of what is given.
+
+        After so many batches from now; when the batch that is done has reached an offset (by the
+        number of the source: at least that number, or exactly that JSON value); when so many
+        seconds have passed.
+        """
+        if batches is not None:
+            self._execution.stop_after(after_batches(batches))
+        if offsets is not None:
+            self._execution.stop_after(after_offsets(self._execution, offsets))
+        if time is not None:
+            threading.Timer(time, self._execution.stop_at_boundary).start()
+
+    def step(self, timeout: float | None = None) -> StreamingQueryProgress | None:
+        """Run exactly one trigger; for a query started with `stepped()`.
+
+        Returns the progress of the batch it ran, None if there was nothing to do. Raises what the
+        query died of, and TimeoutError if the trigger is not over in time.
+        """
+        before = self._execution.reporter.last_progress
+        stepped = self._raising(lambda: self._execution.step(timeout))
+        if not stepped and self.isActive and timeout is not None:
+            raise TimeoutError(f"the trigger was not over after {timeout} s: {self.status}")
+        after = self._execution.reporter.last_progress
+        if after is None or after is before or "addBatch" not in after.duration_ms:
+            return None
+        return StreamingQueryProgress.fromJson(after.to_dict())
+
+    def run(
+        self,
+        *,
+        batches: int | None = None,
+        until: Callable[[StreamingQuery], bool] | None = None,
+        max_triggers: int = 1000,
+    ) -> list[StreamingQueryProgress]:
+        """Step until so many batches have run, or until a condition holds of the query.
+
+        With neither: until there is nothing left to do. Returns the progress of the batches it
+        ran. Raises TimeoutError after `max_triggers` triggers.
+        """
+        ran: list[StreamingQueryProgress] = []
+        for _ in range(max_triggers):
+            if batches is not None and len(ran) >= batches:
+                return ran
+            if until is not None and until(self):
+                return ran
+            progress = self.step()
+            if progress is not None:
+                ran.append(progress)
+            elif not self.isActive or (batches is None and until is None):
+                return ran
+        raise TimeoutError(
+            f"not done after {max_triggers} triggers; {len(ran)} of them ran a batch"
+        )
 
     def exception(self) -> StreamingQueryException | None:
         """What the query died of, None if it runs or ended well."""

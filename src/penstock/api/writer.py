@@ -14,8 +14,11 @@ from penstock.api.query import StreamingQuery
 from penstock.api.sink import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.hooks import Hook, HookPoint, Hooks
+from penstock.engine.stepping import StepGate
 from penstock.engine.triggers import (
     AvailableNowTrigger,
+    ManualTrigger,
     OneTimeTrigger,
     ProcessingTimeTrigger,
     Trigger,
@@ -51,6 +54,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._batch_function_name: str | None = None
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
+        self._hooks = Hooks()
 
     def outputMode(self, outputMode: str) -> DataStreamWriter:
         """`append`, `complete` or `update`."""
@@ -155,6 +159,37 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._faults = faults
         return self
 
+    def stepped(self, clock: Clock | None = None) -> DataStreamWriter:
+        """For tests: a trigger each time `query.step()` is called, on the given clock."""
+        self._trigger = ManualTrigger(StepGate())
+        self._clock = clock
+        return self
+
+    def hooks(
+        self,
+        *,
+        before_batch: Hook | None = None,
+        after_wal: Hook | None = None,
+        after_sink: Hook | None = None,
+        after_commit: Hook | None = None,
+        strict: bool = False,
+    ) -> DataStreamWriter:
+        """Functions to be called with each batch's context, on the query's thread.
+
+        One that raises is reported, and the query goes on; with `strict` it fails.
+        """
+        self._hooks.strict = strict
+        given = {
+            HookPoint.BEFORE_BATCH: before_batch,
+            HookPoint.AFTER_WAL: after_wal,
+            HookPoint.AFTER_SINK: after_sink,
+            HookPoint.AFTER_COMMIT: after_commit,
+        }
+        for point, hook in given.items():
+            if hook is not None:
+                self._hooks.add(point, hook)
+        return self
+
     def start(
         self,
         path: str | None = None,
@@ -216,6 +251,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 table=table,
                 clock=self._clock,
                 faults=self._faults,
+                hooks=self._hooks,
             ),
             on_terminated=manager.notify_termination,
         )

@@ -19,8 +19,8 @@ _logger = logging.getLogger(__name__)
 class MicroBatchExecution:
     """Runs a query batch by batch, on the query's thread.
 
-    `is_active` says whether to go on; `finish` ends the query from within; `wake` cuts waits
-    short when the query is stopped from without.
+    `is_active` says whether to go on; `finish` ends the query from within; `after_batch` is told
+    of each batch that is done; `wake` cuts waits short when the query is stopped from without.
     """
 
     def __init__(
@@ -30,12 +30,14 @@ class MicroBatchExecution:
         *,
         is_active: Callable[[], bool],
         finish: Callable[[], None],
+        after_batch: Callable[[BatchContext], None] = lambda _: None,
         wake: threading.Event,
     ) -> None:
         self._runtime = runtime
         self._executor = executor
         self._is_active = is_active
         self._finish = finish
+        self._after_batch = after_batch
         self._wake = wake
         self.context = BatchContext()
 
@@ -94,6 +96,7 @@ class MicroBatchExecution:
 
     def _close_up(self) -> None:
         if self.context.is_current_batch_constructed:
+            self._after_batch(self.context)
             self.context = self.context.next()
         elif isinstance(self._executor, MultiBatchExecutor):
             _logger.info(

@@ -7,6 +7,7 @@ import logging
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, UniqueSource
 from penstock.engine.faults import FaultPoint
+from penstock.engine.hooks import HookPoint
 from penstock.engine.log import TRACE
 from penstock.engine.offsets import Offset
 from penstock.engine.runtime import QueryRuntime
@@ -117,6 +118,7 @@ def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
     if not runtime.checkpoint.offset_log.add(context.batch_id, entry):
         raise concurrent_update(runtime, context.batch_id)
     runtime.faults.reach(FaultPoint.AFTER_OFFSET_LOG, context.batch_id)
+    runtime.call_hooks(HookPoint.AFTER_WAL, context)
     _logger.info("Committed offsets for batch %s. Metadata %s", context.batch_id, context.metadata)
 
 

@@ -7,6 +7,7 @@ import logging
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import DataStream
 from penstock.engine.faults import FaultPoint
+from penstock.engine.hooks import HookPoint
 from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest
@@ -26,6 +27,7 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     9. The watermark moves on, and the commit log says that the batch is done.
     """
     _logger.debug("Running batch %s", context.batch_id)
+    runtime.call_hooks(HookPoint.BEFORE_BATCH, context)
     # (1)
     data = _get_batches(runtime, context)
     # (5) comes first, since planning may already run jobs
@@ -49,12 +51,14 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     with runtime.reporter.report_time_taken("addBatch"):
         context.output_rows = execution.run()
     runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
+    runtime.call_hooks(HookPoint.AFTER_SINK, context)
     # (9)
     with runtime.progress_lock:
         runtime.watermark.update_watermark(execution.event_time_stats())
         with runtime.reporter.report_time_taken("commitOffsets"):
             _commit(runtime, context)
         runtime.committed_offsets = runtime.committed_offsets + context.end_offsets
+    runtime.call_hooks(HookPoint.AFTER_COMMIT, context)
     _logger.debug("Completed batch %s", context.batch_id)
 
 

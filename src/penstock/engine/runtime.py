@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import CheckpointDirectory
+from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import UniqueSource
 from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.hooks import BatchInfo, HookPoint, Hooks
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.stream_progress import StreamProgress
@@ -31,10 +33,27 @@ class QueryRuntime:
     unique_sources: list[UniqueSource]
     watermark: WatermarkTracker
     faults: FaultInjector = NO_FAULTS
+    hooks: Hooks = field(default_factory=Hooks)
     progress_lock: threading.Condition = field(default_factory=threading.Condition)
     source_ids: Sequence[str] | None = None
     no_new_data: bool = False
     committed_offsets: StreamProgress = field(default_factory=StreamProgress)
+
+    def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
+        """Tell the user's hooks where a batch has got to."""
+        self.hooks.call(point, lambda: self._batch_info(context))
+
+    def _batch_info(self, context: BatchContext) -> BatchInfo:
+        return BatchInfo(
+            query_id=self.identity.id,
+            run_id=self.identity.run_id,
+            query_name=self.identity.name,
+            batch_id=context.batch_id,
+            start_offsets={str(s): offset.json for s, offset in context.start_offsets.items()},
+            end_offsets={str(s): offset.json for s, offset in context.end_offsets.items()},
+            watermark_ms=context.metadata.batch_watermark_ms,
+            timestamp_ms=context.metadata.batch_timestamp_ms,
+        )
 
     def signal_progress(self) -> None:
         """Wake whoever waits for the query to get on."""

@@ -10,19 +10,33 @@ from collections.abc import Callable
 from enum import Enum
 
 from penstock.checkpoint import CheckpointDirectory
+from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
+from penstock.engine.failure import stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
+from penstock.engine.hooks import Hooks
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.progress import format_timestamp
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
-from penstock.engine.triggers import AvailableNowTrigger, Trigger, trigger_executor_for
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    ManualTrigger,
+    Trigger,
+    TriggerExecutor,
+    trigger_executor_for,
+)
 from penstock.engine.unique_sources import all_can_stand_still, unique_sources_for
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
-from penstock.errors import QueryStopTimeoutError, StreamFailedError, WrongThreadError
+from penstock.errors import (
+    ExecutionError,
+    QueryStopTimeoutError,
+    StreamFailedError,
+    WrongThreadError,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -48,6 +62,7 @@ class StreamExecution:
         name: str | None = None,
         clock: Clock | None = None,
         faults: FaultInjector = NO_FAULTS,
+        hooks: Hooks | None = None,
         delete_checkpoint_on_stop: bool = False,
         on_terminated: Callable[[StreamExecution], None] | None = None,
     ) -> None:
@@ -61,6 +76,7 @@ class StreamExecution:
         self._trigger = trigger
         self._clock = clock or SystemClock()
         self._faults = faults
+        self._hooks = hooks or Hooks()
         self._delete_checkpoint_on_stop = delete_checkpoint_on_stop
         self._on_terminated = on_terminated
         faults.reach(FaultPoint.BEFORE_METADATA, -1)
@@ -71,6 +87,7 @@ class StreamExecution:
         self._state = State.INITIALIZING
         self._state_lock = threading.Lock()
         self._stop_at_boundary = False
+        self._stop_conditions: list[Callable[[BatchContext], bool]] = []
         self._wake = threading.Event()
         self._started = threading.Event()
         self._initialized = threading.Event()
@@ -79,6 +96,7 @@ class StreamExecution:
         self._plan: QueryPlan | None = None
         self._runtime: QueryRuntime | None = None
         self._engine: MicroBatchExecution | None = None
+        self._executor: TriggerExecutor | None = None
         self._progress_lock = threading.Condition()
         self._thread = session.create_thread(
             self._run_stream, f"stream execution thread for {self.identity}"
@@ -150,8 +168,7 @@ class StreamExecution:
         no bound. Raises QueryStopTimeoutError when the bound is reached. A query that has ended
         may be stopped again.
         """
-        self._stop_at_boundary = True
-        self._wake.set()
+        self.stop_at_boundary()
         if not graceful:
             self._set_terminated()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
@@ -162,6 +179,34 @@ class StreamExecution:
             # The thread may have submitted one more job in the meantime.
             self._session.cancel_jobs(self.identity, reason)
         _logger.info("Query %s was stopped", self.identity)
+
+    def stop_at_boundary(self) -> None:
+        """Stop when the batch that runs, if one does, is committed. Does not wait for that."""
+        self._stop_at_boundary = True
+        self._wake.set()
+        if self._executor is not None:
+            self._executor.wake()
+
+    def stop_after(self, condition: Callable[[BatchContext], bool]) -> None:
+        """Stop at the first batch boundary at which the condition holds of the batch just done.
+
+        The condition is called on the query's thread, once a batch.
+        """
+        self._stop_conditions.append(condition)
+
+    def step(self, timeout: float | None = None) -> bool:
+        """Run exactly one trigger and wait until it is over; for a query with a ManualTrigger.
+
+        False if the query has ended, or if the time is up. Raises what the query died of.
+        """
+        self._refuse_own_thread()
+        if not isinstance(self._trigger, ManualTrigger):
+            raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
+        stepped = self._trigger.gate.step(timeout)
+        if not stepped and not self._goes_on():
+            self._terminated.wait(timeout)
+        self._raise_failure()
+        return stepped
 
     def await_initialization(self, timeout: float) -> bool:
         """Wait until the sources are there; raises what the query died of if it did."""
@@ -228,7 +273,7 @@ class StreamExecution:
         if isinstance(self._trigger, AvailableNowTrigger):
             wrapper_allowed = self._session.settings.available_now_wrapper
             stands_still = wrapper_allowed or all_can_stand_still(plan.sources)
-        executor = trigger_executor_for(
+        self._executor = executor = trigger_executor_for(
             self._trigger, self._clock, self._wake, wrap_for_available_now=stands_still
         )
         self._runtime = QueryRuntime(
@@ -241,6 +286,7 @@ class StreamExecution:
             unique_sources=unique_sources_for(executor, plan.sources),
             watermark=WatermarkTracker(DEFAULT_POLICY, plan.watermark_operators),
             faults=self._faults,
+            hooks=self._hooks,
             progress_lock=self._progress_lock,
         )
         self._engine = MicroBatchExecution(
@@ -248,13 +294,20 @@ class StreamExecution:
             executor,
             is_active=self._goes_on,
             finish=self._set_terminated,
+            after_batch=self._check_stop_conditions,
             wake=self._wake,
         )
         self._faults.reach(FaultPoint.AFTER_SOURCES, -1)
+        if self._stop_at_boundary:
+            executor.wake()
         if self._activate():
             _logger.info("Finish initializing with logical plan:\n%s", plan)
             self._initialized.set()
             self._engine.run_activated_stream()
+
+    def _check_stop_conditions(self, context: BatchContext) -> None:
+        if any(condition(context) for condition in self._stop_conditions):
+            self._stop_at_boundary = True
 
     def _goes_on(self) -> bool:
         return self.is_active and not self._stop_at_boundary
@@ -272,23 +325,10 @@ class StreamExecution:
 
     def _record_failure(self, exc: BaseException) -> None:
         context = self._engine.context if self._engine else None
-        sources = self._plan.sources if self._plan else ()
-        start = end = "[]"
-        if context is not None:
-            start = str(context.start_offsets.to_offset_seq(sources, None))
-            end = str(context.end_offsets.to_offset_seq(sources, None))
-        message = str(exc)
-        failure = StreamFailedError(
-            f"Query [id = {self.identity.id}, runId = {self.identity.run_id}] terminated with "
-            f"exception: {message}",
-            self._debug_string(),
-            start,
-            end,
-        )
-        failure.__cause__ = exc
-        self._failure = failure
+        plan = self._plan if self._state is not State.INITIALIZING else None
+        self._failure = stream_failure(self.identity, self._state.value, context, plan, exc)
         _logger.error("Query %s terminated with error", self.identity, exc_info=exc)
-        self.reporter.update_status(f"Terminated with exception: {message}")
+        self.reporter.update_status(f"Terminated with exception: {exc}")
 
     def _shut_down(self, error_class: str | None) -> None:
         """Let go of everything. Each step is tried whatever became of the ones before."""
@@ -382,14 +422,3 @@ class StreamExecution:
     def _description(self) -> str:
         identity = self.identity
         return f"{identity.name or ''}\nid = {identity.id}\nrunId = {identity.run_id}\nbatch = init"
-
-    def _debug_string(self) -> str:
-        context = self._engine.context if self._engine else None
-        text = (
-            f"=== Streaming Query ===\nIdentifier: {self.identity}\n"
-            f"Current Committed Offsets: {context.start_offsets if context else '{}'}\n"
-            f"Current Available Offsets: {context.end_offsets if context else '{}'}\n\n"
-            f"Current State: {self._state.value}\nThread State: RUNNABLE"
-        )
-        initialized = self._state is not State.INITIALIZING and self._plan is not None
-        return f"{text}\n\nLogical Plan:\n{self._plan}" if initialized else text

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.engine.clock import Clock
+from penstock.engine.stepping import StepGate
 from penstock.errors import UnknownTriggerError
 
 _logger = logging.getLogger(__name__)
@@ -40,6 +41,13 @@ class AvailableNowTrigger(Trigger):
     """As many batches as the data present at the start needs, then the end."""
 
 
+@dataclass(frozen=True)
+class ManualTrigger(Trigger):
+    """A batch each time that somebody steps through the gate. For tests."""
+
+    gate: StepGate
+
+
 BatchRunner = Callable[[], bool]
 """Runs one trigger. True while the query is to go on."""
 
@@ -50,6 +58,9 @@ class TriggerExecutor(ABC):
     @abstractmethod
     def execute(self, batch_runner: BatchRunner) -> None:
         """Returns when the last batch has run."""
+
+    def wake(self) -> None:
+        """Called from another thread: waiting for the next trigger is over."""
 
 
 class SingleBatchExecutor(TriggerExecutor):
@@ -98,6 +109,26 @@ class ProcessingTimeExecutor(TriggerExecutor):
         )
 
 
+class ManualExecutor(TriggerExecutor):
+    """A batch for each step through the gate."""
+
+    def __init__(self, gate: StepGate) -> None:
+        self._gate = gate
+
+    def execute(self, batch_runner: BatchRunner) -> None:
+        try:
+            while self._gate.wait_until_asked():
+                goes_on = batch_runner()
+                self._gate.finish()
+                if not goes_on:
+                    return
+        finally:
+            self._gate.close()
+
+    def wake(self) -> None:
+        self._gate.close()
+
+
 def next_batch_time(now_ms: int, interval_ms: int) -> int:
     """The next multiple of the interval after `now_ms`; `now_ms` itself if it is 0."""
     return now_ms if interval_ms == 0 else now_ms // interval_ms * interval_ms + interval_ms
@@ -118,5 +149,7 @@ def trigger_executor_for(
             return SingleBatchExecutor()
         case AvailableNowTrigger():
             return MultiBatchExecutor() if wrap_for_available_now else SingleBatchExecutor()
+        case ManualTrigger(gate):
+            return ManualExecutor(gate)
         case _:
             raise UnknownTriggerError(f"Unknown type of trigger: {trigger}")

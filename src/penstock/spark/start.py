@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.hooks import Hooks
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
@@ -39,6 +41,7 @@ class StartRequest:
     table: str | None = None
     clock: Clock | None = None
     faults: FaultInjector = NO_FAULTS
+    hooks: Hooks | None = None
 
 
 def prepare_query(
@@ -52,13 +55,14 @@ def prepare_query(
     then. Raises Spark's own errors for what Spark would refuse.
     """
     require_supported(df.sparkSession)
-    factory = SinkFactory(df, request.sink)
-    if request.table is not None:
-        choice = factory.create_for_table(request.table)
-    else:
-        choice = factory.create(request.path)
     jvm = Jvm.of(df.sparkSession)
-    analyzed = _analyze(jvm, df, request, factory, choice)
+    factory = SinkFactory(df, request.sink)
+    with _active(jvm, df._jdf.sparkSession()):
+        if request.table is not None:
+            choice = factory.create_for_table(request.table)
+        else:
+            choice = factory.create(request.path)
+        analyzed = _analyze(jvm, df, request, factory, choice)
     session = SparkStreamSession(df.sparkSession)
     checkpoint = CheckpointDirectory(
         checkpoint_files(session, str(analyzed.resolvedCheckpointLocation()))
@@ -79,6 +83,7 @@ def prepare_query(
         name=name,
         clock=request.clock,
         faults=request.faults,
+        hooks=request.hooks,
         delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
         on_terminated=on_terminated,
     )
@@ -103,11 +108,23 @@ def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFi
 
 
 def _local_path(location: str) -> str:
-    """The path of a Hadoop `file:` location, which is a URI only in so far as it has a scheme."""
-    path = location[len("file:") :]
-    return (
-        "/" + unquote(path, errors="strict").lstrip("/") if "%" in path else "/" + path.lstrip("/")
-    )
+    """The path in a `file:` location of Hadoop's, which escapes nothing, unlike a real URI."""
+    return "/" + location[len("file:") :].lstrip("/")
+
+
+@contextlib.contextmanager
+def _active(jvm: Jvm, jsession: Any) -> Iterator[None]:
+    """Make a session the active one meanwhile: Spark looks up data sources in that one."""
+    sessions = jvm.cls("ClassicSession")
+    before = jvm.from_option(sessions.getActiveSession())
+    sessions.setActiveSession(jsession)
+    try:
+        yield
+    finally:
+        if before is None:
+            sessions.clearActiveSession()
+        else:
+            sessions.setActiveSession(before)
 
 
 def _analyze(
