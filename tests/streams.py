@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock import PythonSource, StreamingQuery
+from penstock.api.manager import streams
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.read_limit import ReadLimit, ReadMaxRows
 
 PATIENCE = 60.0
 """Seconds after which a thing that is to happen is taken not to happen any more."""
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session of the test's own, with its own settings and views. No query outlives the test."""
+    own = spark.newSession()
+    yield own
+    for query in streams(own).active:
+        query.stop()
 
 
 def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
@@ -31,7 +42,7 @@ def eventually(condition: Callable[[], object], what: str = "the condition") -> 
 
 
 def eventually_of(query: StreamingQuery, condition: Callable[[], object], what: str) -> None:
-    """The same for a thing that a running query is to bring about; raises what the query died of."""
+    """The same for what a running query is to bring about; raises what the query died of."""
 
     def holds_or_is_hopeless() -> object:
         if (error := query.exception()) is not None:
@@ -140,7 +151,7 @@ def log_entries(checkpoint: Path, log: str) -> list[int]:
 
 def logged_offsets(checkpoint: Path, batch_id: int) -> list[Any]:
     """The offsets of the sources in an entry of the offset log."""
-    lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[2:]
+    lines = (checkpoint / "offsets" / str(batch_id)).read_bytes().decode().split("\n")[2:]
     return [None if line == "-" else json.loads(line) for line in lines]
 
 
@@ -181,7 +192,3 @@ def write_struck(
     """The writer, its query to die at a point of a batch."""
     writer._faults = Strike(point, batch_id)
     return writer
-
-
-def numbered(name: str, count: Iterable[int]) -> list[str]:
-    return [f"{name}{number}" for number in count]

@@ -20,105 +20,110 @@ def run_to_parquet(df: DataFrame, checkpoint: Path, out: Path) -> list[int]:
     writer = write_stream(df).format("parquet").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start(str(out))
     query.awaitTermination()
-    return [progress.numInputRows for progress in query.recentProgress]
+    return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_is_read_file_by_file(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path, format: str
+    session: SparkSession, tmp_path: Path, checkpoint: Path, format: str
 ) -> None:
     source = str(tmp_path / "in")
     for start in (0, 10, 20):
-        rows = spark.range(start, start + 10).select(F.col("id").cast("string").alias("value"))
+        rows = session.range(start, start + 10).select(F.col("id").cast("string").alias("value"))
         rows.coalesce(1).write.format(format).mode("append").save(source)
     stream = (
-        spark.readStream.format(format)
+        session.readStream.format(format)
         .schema("value string")
         .option("maxFilesPerTrigger", 1)
         .load(source)
     )
     assert run_to_parquet(stream, checkpoint, tmp_path / "out") == [10, 10, 10]
-    written = column(spark.read.parquet(str(tmp_path / "out")))
+    written = column(session.read.parquet(str(tmp_path / "out")))
     assert sorted(map(int, written)) == list(range(30))
-    assert [logged_offsets(checkpoint, n) for n in range(3)] == [[{"logOffset": n}] for n in range(3)]
+    assert [logged_offsets(checkpoint, n) for n in range(3)] == [
+        [{"logOffset": n}] for n in range(3)
+    ]
 
 
 def test_max_bytes_per_trigger_bounds_a_batch(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     files = LineFiles(tmp_path / "in")
     for name in "abcdef":
         files.add(name * 100)
-    reader = spark.readStream.option("maxBytesPerTrigger", 200)
+    reader = session.readStream.option("maxBytesPerTrigger", 200)
     rows = run_to_parquet(reader.text(str(files.directory)), checkpoint, tmp_path / "out")
     assert rows == [2, 2, 2]
-    assert column(spark.read.parquet(str(tmp_path / "out"))) == sorted(files.lines)
+    assert column(session.read.parquet(str(tmp_path / "out"))) == sorted(files.lines)
 
 
 def test_without_a_limit_one_batch_takes_every_file(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     files = LineFiles(tmp_path / "in")
     for name in "abc":
         files.add(name)
-    reader = spark.readStream
+    reader = session.readStream
     assert run_to_parquet(reader.text(str(files.directory)), checkpoint, tmp_path / "out") == [3]
 
 
 def test_once_takes_every_file_whatever_the_limit_and_says_so(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = LineFiles(tmp_path / "in")
     for name in "abc":
         files.add(name)
-    query = write_stream(files.stream(spark)).format("noop").trigger(once=True).start()
+    query = write_stream(files.stream(session)).format("noop").trigger(once=True).start()
     query.awaitTermination()
     assert [progress.numInputRows for progress in query.recentProgress] == [3]
     assert "is ignored when Trigger.Once is used" in caplog.text
 
 
 def test_a_restart_reads_only_the_files_that_are_new(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     files = LineFiles(tmp_path / "in")
     files.add("a")
-    assert run_to_parquet(files.stream(spark), checkpoint, tmp_path / "out") == [1]
+    assert run_to_parquet(files.stream(session), checkpoint, tmp_path / "out") == [1]
     files.add("b")
     files.add("c")
-    assert run_to_parquet(files.stream(spark), checkpoint, tmp_path / "out") == [1, 1]
-    assert run_to_parquet(files.stream(spark), checkpoint, tmp_path / "out") == []
-    assert column(spark.read.parquet(str(tmp_path / "out"))) == ["a", "b", "c"]
+    assert run_to_parquet(files.stream(session), checkpoint, tmp_path / "out") == [1, 1]
+    assert run_to_parquet(files.stream(session), checkpoint, tmp_path / "out") == []
+    assert column(session.read.parquet(str(tmp_path / "out"))) == ["a", "b", "c"]
     assert log_entries(checkpoint, "commits") == [0, 1, 2]
 
 
 def test_the_files_that_were_read_are_in_the_source_s_own_log(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     files = LineFiles(tmp_path / "in")
     files.add("a")
-    run_to_parquet(files.stream(spark), checkpoint, tmp_path / "out")
+    run_to_parquet(files.stream(session), checkpoint, tmp_path / "out")
     entry = (checkpoint / "sources" / "0" / "0").read_text().splitlines()
     assert entry[0] == "v1"
     assert json.loads(entry[1])["path"].endswith("/in/0000.txt")
 
 
-def test_the_metadata_column_names_each_row_s_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_metadata_column_names_each_row_s_file(session: SparkSession, tmp_path: Path) -> None:
     files = LineFiles(tmp_path / "in")
     files.add("a")
     files.add("b")
-    named = files.stream(spark).select("value", F.col("_metadata.file_name").alias("file"))
+    named = files.stream(session).select("value", F.col("_metadata.file_name").alias("file"))
     writer = write_stream(named).format("memory").queryName("file_names")
     writer.trigger(availableNow=True).start().awaitTermination()
-    rows = {row.value: row.file for row in spark.table("file_names").collect()}
+    rows = {row.value: row.file for row in session.table("file_names").collect()}
     assert rows == {"a": "0000.txt", "b": "0001.txt"}
 
 
-def test_partition_directories_are_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_partition_directories_are_columns(session: SparkSession, tmp_path: Path) -> None:
     for number, day in enumerate(("mon", "tue")):
         directory = tmp_path / "in" / f"day={day}"
         directory.mkdir(parents=True)
         put_file(directory, "0.json", json.dumps({"n": number}), number)
-    stream = spark.readStream.schema("n int, day string").json(str(tmp_path / "in"))
+    stream = session.readStream.schema("n int, day string").json(str(tmp_path / "in"))
     writer = write_stream(stream).format("memory").queryName("by_day")
     writer.trigger(availableNow=True).start().awaitTermination()
-    assert {(row.n, row.day) for row in spark.table("by_day").collect()} == {(0, "mon"), (1, "tue")}
+    assert {(row.n, row.day) for row in session.table("by_day").collect()} == {
+        (0, "mon"),
+        (1, "tue"),
+    }

@@ -54,15 +54,11 @@ def partitioned_counter() -> type[DataSource]:
             self.first, self.last = first, last
 
     class Reader(DataSourceStreamReader):
-        def __init__(self) -> None:
-            self.at = 0
-
         def initialOffset(self) -> dict[str, Any]:
             return {"at": 0}
 
-        def latestOffset(self, *_: Any) -> dict[str, Any]:
-            self.at = min(self.at + 6, 12)
-            return {"at": self.at}
+        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
+            return {"at": min(start["at"] + 6, 12)}
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
             middle = (start["at"] + end["at"]) // 2
@@ -88,29 +84,29 @@ def partitioned_counter() -> type[DataSource]:
 
 @pytest.mark.parametrize(("make", "count"), [(simple_counter, 10), (partitioned_counter, 12)])
 def test_a_python_data_source_is_read_once_and_resumed(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path, make: Any, count: int
+    session: SparkSession, tmp_path: Path, checkpoint: Path, make: Any, count: int
 ) -> None:
     source = make()
-    spark.dataSource.register(source)
+    session.dataSource.register(source)
     out = str(tmp_path / "out")
     for _ in range(2):
-        stream = spark.readStream.format(source.name()).load()
+        stream = session.readStream.format(source.name()).load()
         writer = write_stream(stream).format("parquet")
         query = writer.option("checkpointLocation", str(checkpoint)).start(out)
         query.processAllAvailable()
         query.stop()
         assert query.exception() is None
-    assert column(spark.read.parquet(out)) == list(range(count))
+    assert column(session.read.parquet(out)) == list(range(count))
     assert logged_offsets(checkpoint, 0)[0]["at"] in (4, 6)
 
 
 def test_a_python_data_source_can_be_the_sink(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     directory = tmp_path / "written"
     directory.mkdir()
-    spark.dataSource.register(line_writer())
-    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    session.dataSource.register(line_writer())
+    stream = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     writer = write_stream(stream.select("value")).format("line_writer")
     writer.option("directory", str(directory)).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(once=True).start()

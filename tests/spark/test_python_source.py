@@ -45,7 +45,7 @@ class Steps(PythonSource):
         return spark.createDataFrame(rows, self.schema())
 
 
-POSITIONS = {
+POSITIONS: dict[str, list[Any]] = {
     "numbers": [0, 5, 10],
     "negative and large": [-1, 0, 2**63],
     "fractions": [0.5, 1.25, 2.0],
@@ -57,9 +57,7 @@ POSITIONS = {
 
 
 @pytest.mark.parametrize("kind", POSITIONS)
-def test_an_offset_is_any_json_value(
-    spark: SparkSession, checkpoint: Path, kind: str
-) -> None:
+def test_an_offset_is_any_json_value(session: SparkSession, checkpoint: Path, kind: str) -> None:
     positions = POSITIONS[kind]
     seen: list[tuple[int, int]] = []
 
@@ -67,7 +65,7 @@ def test_an_offset_is_any_json_value(
         seen.extend((batch_id, row.n) for row in df.collect())
 
     for _ in range(2):
-        stream = read_stream(Steps(positions), spark)
+        stream = read_stream(Steps(positions), session)
         writer = write_stream(stream).foreachBatch(collect)
         query = writer.option("checkpointLocation", str(checkpoint)).start()
         query.processAllAvailable()
@@ -76,26 +74,25 @@ def test_an_offset_is_any_json_value(
     assert [logged_offsets(checkpoint, n) for n in (0, 1)] == [[positions[1]], [positions[2]]]
 
 
-def test_a_limit_is_handed_to_the_source(spark: SparkSession, checkpoint: Path) -> None:
+def test_a_limit_is_handed_to_the_source(session: SparkSession, checkpoint: Path) -> None:
     numbers = Numbers(available=10, at_most=4)
-    writer = write_stream(read_stream(numbers, spark)).format("memory").queryName("limited")
+    writer = write_stream(read_stream(numbers, session)).format("memory").queryName("limited")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.processAllAvailable()
     query.stop()
     assert numbers.asked_for == [(0, 4), (4, 8), (8, 10)]
-    assert column(spark.table("limited")) == list(range(10))
-    source = query.lastProgress and query.lastProgress.sources[0]
-    assert source is not None
+    assert column(session.table("limited")) == list(range(10))
+    source = query.recentProgress[2].sources[0]
     assert (source.startOffset, source.endOffset, source.latestOffset) == ("8", "10", "10")
     assert source.description == "Numbers[python]"
     assert source.numInputRows == 2
 
 
 def test_a_batch_is_committed_when_the_next_is_decided_and_the_source_stopped_at_the_end(
-    spark: SparkSession,
+    session: SparkSession,
 ) -> None:
     numbers = Numbers(available=3, at_most=1)
-    query = write_stream(read_stream(numbers, spark)).format("noop").start()
+    query = write_stream(read_stream(numbers, session)).format("noop").start()
     query.processAllAvailable()
     assert numbers.committed == [1, 2]
     assert not numbers.is_stopped
@@ -103,26 +100,28 @@ def test_a_batch_is_committed_when_the_next_is_decided_and_the_source_stopped_at
     assert numbers.is_stopped
 
 
-def test_a_restart_goes_on_where_the_last_run_ended(spark: SparkSession, checkpoint: Path) -> None:
+def test_a_restart_goes_on_where_the_last_run_ended(
+    session: SparkSession, checkpoint: Path
+) -> None:
     seen: list[int] = []
 
     def collect(df: DataFrame, batch_id: int) -> None:
         seen.extend(row.n for row in df.collect())
 
     for available in (4, 4, 7):
-        run_available(read_stream(Numbers(available), spark), collect, checkpoint)
+        run_available(read_stream(Numbers(available), session), collect, checkpoint)
     assert seen == list(range(7))
 
 
 def test_available_now_takes_several_batches_from_a_source_that_can_stand_still(
-    spark: SparkSession,
+    session: SparkSession,
 ) -> None:
     numbers = StandingNumbers(available=5, at_most=2)
 
     def let_more_come(df: DataFrame, batch_id: int) -> None:
-        numbers.available += 1
+        numbers.available += df.count()
 
-    writer = write_stream(read_stream(numbers, spark)).foreachBatch(let_more_come)
+    writer = write_stream(read_stream(numbers, session)).foreachBatch(let_more_come)
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     assert numbers.asked_for == [(0, 2), (2, 4), (4, 5)]
@@ -130,53 +129,55 @@ def test_available_now_takes_several_batches_from_a_source_that_can_stand_still(
 
 
 def test_available_now_takes_one_batch_from_a_source_that_cannot(
-    spark: SparkSession, caplog: pytest.LogCaptureFixture
+    session: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     numbers = Numbers(available=5, at_most=2)
-    writer = write_stream(read_stream(numbers, spark)).format("noop")
+    writer = write_stream(read_stream(numbers, session)).format("noop")
     writer.trigger(availableNow=True).start().awaitTermination()
     assert numbers.asked_for == [(0, 5)]
     assert "does not support Trigger.AvailableNow" in caplog.text
 
 
-def test_aggregation_over_a_python_source(spark: SparkSession) -> None:
-    stream = read_stream(Numbers(available=10, at_most=5), spark)
+def test_aggregation_over_a_python_source(session: SparkSession) -> None:
+    stream = read_stream(Numbers(available=10, at_most=5), session)
     counted = stream.groupBy((F.col("n") % 2).alias("odd")).count()
     writer = write_stream(counted).format("memory").queryName("python_source_counts")
     query = writer.outputMode("complete").start()
     query.processAllAvailable()
     query.stop()
-    rows = {row.odd: row["count"] for row in spark.table("python_source_counts").collect()}
+    rows = {row.odd: row["count"] for row in session.table("python_source_counts").collect()}
     assert rows == {0: 5, 1: 5}
 
 
-def test_a_self_join_reads_the_source_for_each_side(spark: SparkSession, checkpoint: Path) -> None:
-    stream = read_stream(Numbers(available=4), spark)
+def test_a_self_join_reads_the_source_for_each_side(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    stream = read_stream(Numbers(available=4), session)
     joined = stream.alias("a").join(stream.alias("b"), F.expr("a.n = b.n + 1")).select("a.n")
     writer = write_stream(joined).format("memory").queryName("python_source_join")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.processAllAvailable()
     query.stop()
-    assert column(spark.table("python_source_join")) == [1, 2, 3]
+    assert column(session.table("python_source_join")) == [1, 2, 3]
     assert logged_offsets(checkpoint, 0) == [4, 4]
 
 
-def test_two_queries_may_read_one_source(spark: SparkSession) -> None:
-    stream = read_stream(Numbers(available=3), spark)
+def test_two_queries_may_read_one_source(session: SparkSession) -> None:
+    stream = read_stream(Numbers(available=3), session)
     names = ["shared_one", "shared_two"]
     queries = [write_stream(stream).format("memory").queryName(name).start() for name in names]
     for query, name in zip(queries, names, strict=True):
         query.processAllAvailable()
-        assert column(spark.table(name)) == [0, 1, 2]
+        assert column(session.table(name)) == [0, 1, 2]
 
 
-def test_data_that_comes_later_is_noticed(spark: SparkSession) -> None:
+def test_data_that_comes_later_is_noticed(session: SparkSession) -> None:
     numbers = Numbers()
-    query = write_stream(read_stream(numbers, spark)).format("memory").queryName("later").start()
+    query = write_stream(read_stream(numbers, session)).format("memory").queryName("later").start()
     query.processAllAvailable()
-    assert query.lastProgress is None
+    assert session.table("later").count() == 0
     numbers.available = 2
-    eventually_of(query, lambda: spark.table("later").count() == 2, "two rows")
+    eventually_of(query, lambda: session.table("later").count() == 2, "two rows")
 
 
 class Wrong(Numbers):
@@ -197,23 +198,23 @@ class Wrong(Numbers):
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no DataFrame": (
-        {"get_batch": lambda spark: [1]},
+        {"get_batch": lambda session: [1]},
         r"get_batch of Wrong\[python\] returned \[1\], not a DataFrame",
     ),
     "a streaming DataFrame": (
-        {"get_batch": lambda spark: spark.readStream.format("rate").load()},
+        {"get_batch": lambda session: session.readStream.format("rate").load()},
         r"get_batch of Wrong\[python\] returned a streaming DataFrame",
     ),
     "a column too many": (
-        {"get_batch": lambda spark: spark.range(1).selectExpr("id as n", "id as m")},
+        {"get_batch": lambda session: session.range(1).selectExpr("id as n", "id as m")},
         r"Wrong\[python\].*struct<n:bigint,m:bigint>; .* struct<n:bigint>",
     ),
     "another type": (
-        {"get_batch": lambda spark: spark.range(1).selectExpr("cast(id as string) as n")},
+        {"get_batch": lambda session: session.range(1).selectExpr("cast(id as string) as n")},
         r"Wrong\[python\].*struct<n:string>; .* struct<n:bigint>",
     ),
     "another name": (
-        {"get_batch": lambda spark: spark.range(1)},
+        {"get_batch": lambda session: session.range(1)},
         r"Wrong\[python\].*struct<id:bigint>; .* struct<n:bigint>",
     ),
     "an offset that is not JSON": (
@@ -229,10 +230,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_wrong_answer_ends_the_query_with_a_message_that_says_what_was_wrong(
-    spark: SparkSession, checkpoint: Path, mistake: str
+    session: SparkSession, checkpoint: Path, mistake: str
 ) -> None:
     answers, message = MISTAKES[mistake]
-    writer = write_stream(read_stream(Wrong(answers), spark)).format("noop")
+    writer = write_stream(read_stream(Wrong(answers), session)).format("noop")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     with pytest.raises(StreamingQueryException, match=message) as caught:
         query.awaitTermination()
@@ -240,13 +241,13 @@ def test_a_wrong_answer_ends_the_query_with_a_message_that_says_what_was_wrong(
     assert log_entries(checkpoint, "commits") == []
 
 
-def test_an_error_of_the_source_is_the_cause_with_its_own_traceback(spark: SparkSession) -> None:
+def test_an_error_of_the_source_is_the_cause_with_its_own_traceback(session: SparkSession) -> None:
     class Broken(Numbers):
         def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
             raise ConnectionError("the broker is gone")
 
     source = Broken()
-    query = write_stream(read_stream(source, spark)).format("noop").start()
+    query = write_stream(read_stream(source, session)).format("noop").start()
     with pytest.raises(StreamingQueryException, match="the broker is gone") as caught:
         query.awaitTermination()
     cause = caught.value.__cause__
@@ -259,7 +260,7 @@ def test_an_error_of_the_source_is_the_cause_with_its_own_traceback(spark: Spark
     assert source.is_stopped
 
 
-def test_spark_s_own_engine_does_not_take_such_a_stream(spark: SparkSession) -> None:
-    query = read_stream(Numbers(1), spark).writeStream.format("noop").start()
+def test_spark_s_own_engine_does_not_take_such_a_stream(session: SparkSession) -> None:
+    query = read_stream(Numbers(1), session).writeStream.format("noop").start()
     with pytest.raises(Exception, match="path"):
         query.awaitTermination()

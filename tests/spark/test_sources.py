@@ -14,36 +14,32 @@ from tests.streams import column, eventually_of, has_committed, log_entries, log
 
 
 def test_rate_gives_consecutive_numbers_over_restarts(
-    spark: SparkSession, tmp_path: Path, checkpoint: Path
+    session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     out = str(tmp_path / "out")
     for _ in range(2):
-        rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+        rows = session.readStream.format("rate").option("rowsPerSecond", 50).load()
         writer = write_stream(rows).format("parquet")
         query = writer.option("checkpointLocation", str(checkpoint)).start(out)
-        done = len(log_entries(checkpoint, "commits"))
-        eventually_of(
-            query,
-            lambda done=done: len(log_entries(checkpoint, "commits")) >= done + 2,
-            "two more batches",
-        )
+        goal = len(log_entries(checkpoint, "commits")) + 2
+        has_committed(query, goal - 1)
         query.stop()
-    seen = column(spark.read.parquet(out), "value")
+    seen = column(session.read.parquet(out), "value")
     assert seen == list(range(len(seen)))
     assert seen
 
 
 def test_rate_micro_batch_gives_so_many_rows_a_batch(
-    spark: SparkSession, checkpoint: Path
+    session: SparkSession, checkpoint: Path
 ) -> None:
-    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 7).load()
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 7).load()
     writer = write_stream(rows).format("memory").queryName("rate_micro_batch")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     has_committed(query, 2)
     query.stop()
     assert [progress.numInputRows for progress in query.recentProgress[:3]] == [7, 7, 7]
     assert logged_offsets(checkpoint, 1)[0]["offset"] == 14
-    seen = column(spark.table("rate_micro_batch"), "value")
+    seen = column(session.table("rate_micro_batch"), "value")
     assert seen == list(range(len(seen)))
 
 
@@ -77,14 +73,14 @@ def server() -> Iterator[LineServer]:
     lines.close()
 
 
-def test_socket_gives_every_line_once(spark: SparkSession, server: LineServer) -> None:
-    reader = spark.readStream.format("socket").option("host", "127.0.0.1")
+def test_socket_gives_every_line_once(session: SparkSession, server: LineServer) -> None:
+    reader = session.readStream.format("socket").option("host", "127.0.0.1")
     lines = reader.option("port", server.port).load()
     query = write_stream(lines).format("memory").queryName("socket_lines").start()
     server.send("a", "b")
-    eventually_of(query, lambda: spark.table("socket_lines").count() == 2, "two lines")
+    eventually_of(query, lambda: session.table("socket_lines").count() == 2, "two lines")
     server.send("c")
-    eventually_of(query, lambda: spark.table("socket_lines").count() == 3, "the third line")
+    eventually_of(query, lambda: session.table("socket_lines").count() == 3, "the third line")
     query.stop()
-    assert column(spark.table("socket_lines")) == ["a", "b", "c"]
+    assert column(session.table("socket_lines")) == ["a", "b", "c"]
     assert query.exception() is None

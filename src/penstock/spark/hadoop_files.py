@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -9,7 +11,9 @@ from py4j.protocol import Py4JJavaError
 from penstock.checkpoint import CheckpointFiles
 from penstock.spark.gateway import Jvm
 
-_ALREADY_EXISTS = "FileAlreadyExistsException"
+_ALREADY_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
+_NOT_FOUND = "java.io.FileNotFoundException"
+_IO_ERROR = "java.io.IOException"
 
 
 class HadoopFiles(CheckpointFiles):
@@ -29,11 +33,18 @@ class HadoopFiles(CheckpointFiles):
 
     def create_if_absent(self, name: str, data: bytes) -> bool:
         path = self._path(name)
-        if self._manager.exists(path):
-            return False
-        parent = path.getParent()
-        if not self._manager.exists(parent):
-            self._manager.mkdirs(parent)
+        with self._errors(name):
+            if self._manager.exists(path):
+                return False
+            parent = path.getParent()
+            if not self._manager.exists(parent):
+                self._manager.mkdirs(parent)
+            return self._create(path, data)
+
+    def _create(self, path: Any, data: bytes) -> bool:
+        if self._root.startswith("file:"):
+            # Hadoop's local file system would take a stale checksum for the file itself.
+            self._manager.delete(self._path_class(path.getParent(), f".{path.getName()}.crc"))
         output = None
         try:
             output = self._manager.createAtomic(path, False)
@@ -42,23 +53,22 @@ class HadoopFiles(CheckpointFiles):
         except Py4JJavaError as exc:
             if output is not None:
                 output.cancel()
-            if _ALREADY_EXISTS in exc.java_exception.getClass().getName():
+            if self._jvm.is_instance(exc.java_exception, _ALREADY_EXISTS):
                 return False
             raise
         return True
 
     def read(self, name: str) -> bytes:
-        path = self._path(name)
-        if not self._manager.exists(path):
-            raise FileNotFoundError(self.path(name))
-        stream = self._manager.open(path)
-        try:
-            return bytes(self._jvm.view.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
+        with self._errors(name):
+            stream = self._manager.open(self._path(name))
+            try:
+                return bytes(self._jvm.view.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
 
     def exists(self, name: str) -> bool:
-        return bool(self._manager.exists(self._path(name)))
+        with self._errors(name):
+            return bool(self._manager.exists(self._path(name)))
 
     def list_names(self, directory: str) -> list[str]:
         return [str(s.getPath().getName()) for s in self._statuses(directory) if s.isFile()]
@@ -67,14 +77,32 @@ class HadoopFiles(CheckpointFiles):
         return not self._statuses(directory)
 
     def delete(self, name: str) -> None:
-        self._manager.delete(self._path(name))
+        with self._errors(name):
+            self._manager.delete(self._path(name))
 
     def delete_all(self) -> None:
-        self._manager.delete(self._path_class(self._root))
+        with self._errors(""):
+            self._manager.delete(self._path_class(self._root))
 
     def _statuses(self, directory: str) -> list[Any]:
-        path = self._path(directory)
-        return list(self._manager.list(path)) if self._manager.exists(path) else []
+        try:
+            with self._errors(directory):
+                return list(self._manager.list(self._path(directory)))
+        except FileNotFoundError:
+            return []
+
+    @contextlib.contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        """Raise Java's errors of input and output as Python's."""
+        try:
+            yield
+        except Py4JJavaError as exc:
+            cause = exc.java_exception
+            if self._jvm.is_instance(cause, _NOT_FOUND):
+                raise FileNotFoundError(self.path(name)) from exc
+            if self._jvm.is_instance(cause, _IO_ERROR):
+                raise OSError(f"{self.path(name)}: {cause.toString()}") from exc
+            raise
 
     def _path(self, name: str) -> Any:
         return self._path_class(self.path(name))

@@ -74,6 +74,10 @@ class SinkFactory:
     def create(self, path: str | None = None, catalog_table: Any | None = None) -> SinkChoice:
         """The sink for a format."""
         request = self._request
+        if request.format.lower() == "hive":
+            raise self._error("cannotOperateOnHiveDataSourceFilesError", "write")
+        if path is not None and catalog_table is None and request.option("path") is not None:
+            self._refuse_two_paths()
         if request.batch_function is not None:
             self._refuse_partitioning("foreachBatch")
             sink: SparkSink = PythonBatchSink(
@@ -274,6 +278,10 @@ class SinkFactory:
     def _refuse_partitioning(self, operation: str) -> None:
         if self._request.partition_columns is not None:
             raise self._error("operationNotSupportPartitioningError", operation)
+
+    def _refuse_two_paths(self) -> None:
+        if not self._jsession.sessionState().conf().legacyPathOptionBehavior():
+            raise self._error("setPathOptionAndCallWithPathParameterError", "start")
 
     def _error(self, name: str, *arguments: Any) -> Exception:
         return compilation_error(self._jvm, name, *arguments)

@@ -1,0 +1,155 @@
+"""Listeners: what they hear, in which order, and that they cannot hurt a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
+from tests.streams import Numbers, eventually
+
+IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
+
+
+class Recorder(StreamingQueryListener):
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self.heard.append(event)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.heard.append(event)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self.heard.append(event)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self.heard.append(event)
+
+    def kinds_of(self, query: StreamingQuery) -> list[str]:
+        """The kinds of event heard of a query, in order, each run of the same kind once."""
+        kinds: list[str] = []
+        for event in self.heard:
+            progress = getattr(event, "progress", None)
+            run_id = event.runId if progress is None else progress.runId
+            kind = type(event).__name__.removeprefix("Query").removesuffix("Event")
+            if str(run_id) == query.runId and kinds[-1:] != [kind]:
+                kinds.append(kind)
+        return kinds
+
+    def of_kind(self, kind: type) -> list[Any]:
+        return [event for event in self.heard if isinstance(event, kind)]
+
+
+Listen = Callable[[StreamingQueryListener], None]
+
+
+@pytest.fixture
+def listen(session: SparkSession) -> Iterator[Listen]:
+    """Adds a listener, which is removed after the test."""
+    added: list[StreamingQueryListener] = []
+
+    def add(listener: StreamingQueryListener) -> None:
+        session.streams.addListener(listener)
+        added.append(listener)
+
+    yield add
+    for listener in added:
+        session.streams.removeListener(listener)
+
+
+def test_a_listener_hears_of_the_start_progress_idleness_and_end_in_that_order(
+    session: SparkSession, listen: Listen
+) -> None:
+    recorder = Recorder()
+    listen(recorder)
+    session.conf.set(IDLE_INTERVAL, "1ms")
+    query = write_stream(read_stream(Numbers(2), session)).format("noop").queryName("heard").start()
+    eventually(lambda: recorder.of_kind(QueryIdleEvent), "an idle event")
+    query.stop()
+    eventually(lambda: recorder.of_kind(QueryTerminatedEvent), "the end")
+    assert recorder.kinds_of(query) == ["Started", "Progress", "Idle", "Terminated"]
+    [started] = recorder.of_kind(QueryStartedEvent)
+    assert (str(started.id), str(started.runId), started.name) == (query.id, query.runId, "heard")
+    progress = recorder.of_kind(QueryProgressEvent)[0].progress
+    assert (progress.batchId, progress.numInputRows) == (0, 2)
+    assert progress.sources[0].endOffset == "2"
+    [terminated] = recorder.of_kind(QueryTerminatedEvent)
+    assert terminated.exception is None
+
+
+def test_start_returns_after_the_listeners_were_told(session: SparkSession, listen: Listen) -> None:
+    recorder = Recorder()
+    listen(recorder)
+    query = write_stream(read_stream(Numbers(), session)).format("noop").start()
+    assert recorder.kinds_of(query)[:1] == ["Started"]
+
+
+def test_the_end_of_a_query_that_failed_names_the_error(
+    session: SparkSession, listen: Listen
+) -> None:
+    def boom(df: Any, batch_id: int) -> None:
+        raise KeyError("boom")
+
+    recorder = Recorder()
+    listen(recorder)
+    query = write_stream(read_stream(Numbers(1), session)).foreachBatch(boom).start()
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination()
+    eventually(lambda: recorder.of_kind(QueryTerminatedEvent), "the end")
+    [terminated] = recorder.of_kind(QueryTerminatedEvent)
+    assert "KeyError" in terminated.exception
+    assert "in boom" in terminated.exception
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_listener_that_raises_does_not_hurt_the_query(
+    session: SparkSession, listen: Listen
+) -> None:
+    class Raising(Recorder):
+        def onQueryStarted(self, event: QueryStartedEvent) -> None:
+            super().onQueryStarted(event)
+            raise RuntimeError("not my day")
+
+        def onQueryProgress(self, event: QueryProgressEvent) -> None:
+            super().onQueryProgress(event)
+            raise RuntimeError("not my day")
+
+    raising = Raising()
+    listen(raising)
+    query = write_stream(read_stream(Numbers(4, at_most=2), session)).format("noop").start()
+    query.processAllAvailable()
+    eventually(lambda: len(raising.of_kind(QueryProgressEvent)) > 1, "two reports")
+    assert query.isActive
+    query.stop()
+    assert query.exception() is None
+
+
+def test_observed_metrics_are_in_the_progress_of_query_and_listener(
+    session: SparkSession, listen: Listen
+) -> None:
+    recorder = Recorder()
+    listen(recorder)
+    rows = read_stream(Numbers(4, at_most=2), session)
+    observed = rows.observe("figures", F.count(F.lit(1)).alias("rows"), F.max("n").alias("top"))
+    query = write_stream(observed).format("noop").start()
+    query.processAllAvailable()
+    found = [p.observedMetrics["figures"] for p in query.recentProgress[:2]]
+    assert [(row.rows, row.top) for row in found] == [(2, 1), (2, 3)]
+    eventually(lambda: len(recorder.of_kind(QueryProgressEvent)) > 1, "two reports")
+    heard = recorder.of_kind(QueryProgressEvent)[1].progress.observedMetrics["figures"]
+    assert (heard["rows"], heard["top"]) == (2, 3)

@@ -1,0 +1,71 @@
+"""What Penstock refuses to run on, and that it says what it does run on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.errors import UnsupportedError
+from penstock.spark import support
+from penstock.spark.internals import INTERNAL_CLASSES, InternalClass
+from penstock.spark.support import look_up_internals, require_supported
+from tests.streams import Numbers
+
+
+class FrameOfConnect:
+    """Stands for a DataFrame of Spark Connect, as far as it is looked at."""
+
+    def __init__(self) -> None:
+        self.sparkSession = SessionOfConnect()
+
+
+class SessionOfConnect:
+    """Stands for a session of Spark Connect, which is told by where its class is from."""
+
+
+SessionOfConnect.__module__ = "pyspark.sql.connect.session"
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session has been looked at yet."""
+    monkeypatch.setattr(support, "_checked", set())
+
+
+def test_a_session_of_spark_connect_is_refused() -> None:
+    connect: Any = FrameOfConnect()
+    with pytest.raises(UnsupportedError, match=r"Spark Connect.*classic sessions only"):
+        penstock.write_stream(connect)
+    with pytest.raises(UnsupportedError, match=r"Spark Connect.*classic sessions only"):
+        penstock.read_stream(Numbers(), connect.sparkSession)
+
+
+def test_what_is_no_session_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="'nothing' is not a SparkSession"):
+        require_supported("nothing")
+
+
+def test_an_unsupported_version_is_refused_with_those_that_are_supported(
+    spark: SparkSession, unchecked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(support, "SUPPORTED_VERSIONS", ("9.8", "9.9"))
+    with pytest.raises(UnsupportedError, match=r"Spark 4\.3\.0 .* runs on Spark 9\.8\.x, 9\.9\.x"):
+        penstock.write_stream(spark.readStream.format("rate").load())
+
+
+def test_a_missing_internal_class_is_named_with_what_it_is_for(
+    spark: SparkSession, unchecked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = InternalClass("org.apache.spark.Gone", "nothing much")
+    monkeypatch.setitem(INTERNAL_CLASSES, "Gone", missing)
+    with pytest.raises(
+        UnsupportedError, match=r"org\.apache\.spark\.Gone \(needed for nothing much\)"
+    ):
+        require_supported(spark)
+
+
+def test_every_internal_class_is_there(spark: SparkSession) -> None:
+    assert [verdict.class_name for verdict in look_up_internals(spark) if not verdict.found] == []
