@@ -13,10 +13,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test simulate demo clean
+.PHONY: help setup check test test-all simulate demo clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install everything into it, a Java too if there is none
 
@@ -26,9 +26,12 @@ check: setup ## lint, formatting, types, who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: setup ## every test, with the branch coverage of engine and checkpoint
+test: setup ## every test but the slow ones, with the branch coverage of engine and checkpoint
 	$(BIN)/python -m pytest --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
 		--cov-report=term --cov-fail-under=95 $(ARGS)
+
+test-all: setup ## the slow ones too: every program of the differential suite, every round trip
+	$(BIN)/python -m pytest -m "extended or not extended" $(ARGS)
 
 simulate: setup ## N schedules of faults against the engine in memory; SEED, SCHEDULE to repeat
 	$(BIN)/python -m penstock.testing.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"

@@ -45,11 +45,13 @@ class Input:
         name: str = "events",
         schema: str | None = EVENTS,
         format: str = "json",
-        **options: str,
+        *,
+        called: str | None = None,
     ) -> DataFrame:
-        """The files of a stream, one each batch."""
+        """The files of a stream, one each batch; `called` is the name its offsets go by."""
         reader = self.spark.readStream.format(format).option("maxFilesPerTrigger", 1)
-        reader = reader.options(**options)
+        if called is not None:
+            reader = reader.name(called)
         if schema is not None:
             reader = reader.schema(schema)
         return reader.load(self.path(name))

@@ -65,6 +65,16 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "EventTimeWatermark": InternalClass(
         f"{_SQL}.catalyst.plans.logical.EventTimeWatermark", "watermarks"
     ),
+    "Deduplicate": InternalClass(
+        f"{_SQL}.catalyst.plans.logical.Deduplicate", "the keys of dropDuplicates"
+    ),
+    "DeduplicateWithinWatermark": InternalClass(
+        f"{_SQL}.catalyst.plans.logical.DeduplicateWithinWatermark", "the keys of dropDuplicates"
+    ),
+    "ResolveDeduplicate": InternalClass(
+        f"{_SQL}.catalyst.analysis.ResolveDeduplicate", "the keys of dropDuplicates"
+    ),
+    "SQLConf": InternalClass(f"{_SQL}.internal.SQLConf", "the keys of dropDuplicates"),
     "Alias": InternalClass(f"{_SQL}.catalyst.expressions.Alias", "V1 batches"),
     "FileSourceMetadataAttribute": InternalClass(
         f"{_SQL}.catalyst.expressions.FileSourceMetadataAttribute", "the _metadata column"
@@ -141,6 +151,12 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "StateStoreWriter": InternalClass(
         f"{_STREAMING}.operators.stateful.StateStoreWriter", "state figures"
+    ),
+    "StateStoreErrors": InternalClass(
+        f"{_STREAMING}.state.StateStoreErrors", "state that is not the last commit's"
+    ),
+    "OperatorStateMetadataFiles": InternalClass(
+        f"{_STREAMING}.state.OperatorStateMetadataV2FileManager", "old state metadata removed"
     ),
     "EventTimeWatermarkExec": InternalClass(
         f"{_STREAMING}.operators.stateful.EventTimeWatermarkExec", "watermarks"

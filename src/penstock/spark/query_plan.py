@@ -13,15 +13,21 @@ from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.batch_time import BatchTime
+from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import bind_leaves
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sinks import SparkSink
+from penstock.spark.state_commits import StateCommits
+from penstock.spark.state_ids import StateIds
+from penstock.spark.state_metadata import purge_state_metadata
 from penstock.spark.statistics import PlanStatistics
 
 _logger = logging.getLogger(__name__)
 
 _AQE = "spark.sql.adaptive.enabled"
+_OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
+_NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 _STATEFUL_OPERATORS = {
     "Aggregate",
     "Deduplicate",
@@ -61,37 +67,44 @@ class SparkQueryPlan(QueryPlan):
         self._session = session
         self._spec = spec
         self._identity = identity
-        self._leaves = bind_leaves(session, spec.analyzed, checkpoint.root)
+        analyzed = with_key_order(session, spec.analyzed, checkpoint)
+        self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
         self._streams = [
             (source.jstream, source)
             for source in dict.fromkeys(self._sources)
             if hasattr(source, "jstream")
         ]
-        self._write = spec.sink.write_node(
-            spec.analyzed, identity.id, spec.options, spec.output_mode
-        )
+        self._write = spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode)
         self._replacements = jvm.view.java.util.IdentityHashMap()
         self._replace = Handles(jvm).substitution(self._replacements)
-        self._batch_time = BatchTime(jvm, spec.analyzed)
+        self._batch_time = BatchTime(jvm, analyzed)
         self._statistics = PlanStatistics(jvm)
-        self._watermark_operators = _watermark_operators(session, spec.analyzed)
+        self._watermark_operators = _watermark_operators(session, analyzed)
         self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
         self._state_path = checkpoint.state_path
         self._propagator = jvm.module("WatermarkPropagator").apply(
             session.jsession.sessionState().conf()
         )
-        mutable_map = jvm.cls("scala.collection.mutable.HashMap")
-        self._state_checkpoint_ids = mutable_map()
-        self._state_schemas = mutable_map()
+        self._state_ids = StateIds(session)
+        self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
+        self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
         self._mode = jvm.module("CommandExecutionMode").ALL()
-        if _is_stateful(session, spec.analyzed):
+        if _is_stateful(session, analyzed):
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
 
     @property
     def sources(self) -> Sequence[DataStream]:
         return self._sources
+
+    @property
+    def source_ids(self) -> Sequence[str] | None:
+        if self._session.get_conf(_NAMED_SOURCES) == "true":
+            return [leaf.name or str(index) for index, leaf in enumerate(self._leaves)]
+        if int(self._session.get_conf(_OFFSET_LOG_VERSION)) >= 2:
+            return [str(index) for index in range(len(self._leaves))]
+        return None
 
     @property
     def sink_description(self) -> str:
@@ -104,6 +117,9 @@ class SparkQueryPlan(QueryPlan):
     def watermark_operators(self) -> Sequence[str]:
         return self._watermark_operators
 
+    def resume_after_commit(self, commit: CommitMetadata) -> None:
+        self._state_ids.resume_after_commit(commit)
+
     def forget_before(self, batch_id: int) -> None:
         # The propagator needs the batch before the last one too.
         self._propagator.purge(batch_id - 1)
@@ -114,9 +130,15 @@ class SparkQueryPlan(QueryPlan):
         plan = self._write.transform(self._replace)
         plan = self._batch_time.fix(plan, request.metadata.batch_timestamp_ms)
         execution = self._incremental_execution(plan.withNewBatchId(request.batch_id), request)
-        execution.executedPlan()
         return SparkBatchExecution(
-            self._session, self._spec.sink, self._statistics, self._streams, execution, request
+            self._session,
+            self._spec.sink,
+            self._statistics,
+            self._state_ids,
+            self._state_commits,
+            self._streams,
+            execution,
+            request,
         )
 
     def _incremental_execution(self, plan: Any, request: BatchRequest) -> Any:
@@ -129,32 +151,31 @@ class SparkQueryPlan(QueryPlan):
             self._query_id,
             self._run_id,
             request.batch_id,
-            self._jvm.option(None if previous is None else self._metadata(previous)),
-            self._metadata(request.metadata),
+            self._jvm.option(None if previous is None else self._session.jvm_metadata(previous)),
+            self._session.jvm_metadata(request.metadata),
             self._propagator,
             request.is_first_in_run,
-            self._state_checkpoint_ids,
+            self._state_ids.jvm_map,
             self._state_schemas,
             self._mode,
             self._spec.is_terminating,
             False,
         )
 
-    def _metadata(self, metadata: OffsetSeqMetadata) -> Any:
-        return self._jvm.module("OffsetSeqMetadata").apply(metadata.json)
-
     def __str__(self) -> str:
         return str(self._spec.analyzed.toString())
 
 
 class SparkBatchExecution(BatchExecution):
-    """A batch that Spark has planned."""
+    """A batch that Spark has planned; making one makes the physical plan."""
 
     def __init__(
         self,
         session: SparkStreamSession,
         sink: SparkSink,
         statistics: PlanStatistics,
+        state_ids: StateIds,
+        state_commits: StateCommits,
         streams: Sequence[tuple[Any, DataStream]],
         execution: Any,
         request: BatchRequest,
@@ -162,26 +183,34 @@ class SparkBatchExecution(BatchExecution):
         self._session = session
         self._sink = sink
         self._statistics = statistics
+        self._state_ids = state_ids
+        self._state_commits = state_commits
         self._streams = streams
         self._execution = execution
+        self._plan = execution.executedPlan()
         self._request = request
         self._event_time: list[EventTimeStats] | None = None
 
     def run(self) -> int | None:
+        if self._request.is_first_in_run:
+            purge_state_metadata(self._session, self._state_writers())
+        if self._state_commits.enabled:
+            self._state_commits.expect(self._request.batch_id, self._state_writers())
         return self._sink.add_batch(self._request.batch_id, self._execution)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if self._event_time is None:
-            self._event_time = self._statistics.event_time_stats(self._execution.executedPlan())
+            self._event_time = self._statistics.event_time_stats(self._plan)
         return self._event_time
 
     def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
-        return CommitMetadata(next_watermark_ms)
+        if not self._state_ids.enabled:
+            return CommitMetadata(next_watermark_ms)
+        ids = self._state_ids.take(self._state_writers(), self._request.batch_id)
+        return CommitMetadata(next_watermark_ms, ids, version=2)
 
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
-        jvm = self._session.jvm
-        recorded = jvm.module("OffsetSeqMetadata").apply(metadata.json)
-        return bool(self._execution.shouldRunAnotherBatch(recorded))
+        return bool(self._execution.shouldRunAnotherBatch(self._session.jvm_metadata(metadata)))
 
     def explain(self, *, extended: bool) -> str:
         jvm = self._session.jvm
@@ -194,9 +223,13 @@ class SparkBatchExecution(BatchExecution):
         return "\n".join(row.getString(0) for row in rows.executeCollect())
 
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
+        self._state_commits.validate(self._request.batch_id)
         return self._statistics.of(
             self._execution, self._streams, self.event_time_stats(), has_new_data=has_new_data
         )
+
+    def _state_writers(self) -> list[Any]:
+        return self._statistics.state_store_writers(self._plan)
 
 
 def _watermark_operators(session: SparkStreamSession, analyzed: Any) -> list[str]:

@@ -1,11 +1,20 @@
 """The programs of the differential suite, all of them."""
 
 from tests.differential.program import Program
-from tests.differential.programs import aggregations, deduplication, joins, stateless
+from tests.differential.programs import (
+    aggregations,
+    connectors,
+    deduplication,
+    joins,
+    python_state,
+    stateless,
+)
 
 PROGRAMS: tuple[Program, ...] = (
     *stateless.PROGRAMS,
+    *connectors.PROGRAMS,
     *aggregations.PROGRAMS,
     *deduplication.PROGRAMS,
     *joins.PROGRAMS,
+    *python_state.PROGRAMS,
 )

@@ -1,4 +1,4 @@
-"""The input that most programs read."""
+"""The input that most programs read, and the settings that several of them share."""
 
 from __future__ import annotations
 
@@ -32,3 +32,17 @@ CLICK_FILES = (
 )
 
 EVENTS_AND_CLICKS = {"events": EVENT_FILES, "clicks": CLICK_FILES}
+
+_STATE_STORE = "spark.sql.streaming.stateStore"
+ROCKSDB = {
+    f"{_STATE_STORE}.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+}
+CHANGELOG = {
+    **ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+STATE_IDS = {**CHANGELOG, f"{_STATE_STORE}.checkpointFormatVersion": "2"}
+ROW_CHECKSUM = {f"{_STATE_STORE}.rowChecksum.enabled": "true"}
+NO_EMPTY_BATCHES = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}

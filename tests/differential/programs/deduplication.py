@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from tests.differential.program import Input, Program
-from tests.differential.programs.data import EVENTS_ONLY
+from tests.differential.programs.data import EVENTS_ONLY, ROCKSDB
 
 
 def for_ever(source: Input) -> DataFrame:
@@ -26,4 +26,6 @@ PROGRAMS = (
     Program("dedup", for_ever, EVENTS_ONLY, stateful=True),
     Program("dedup-with-watermark", with_watermark, EVENTS_ONLY, stateful=True),
     Program("dedup-within-watermark", within_watermark, EVENTS_ONLY, stateful=True),
+    Program("dedup-rocksdb", with_watermark, EVENTS_ONLY, conf=ROCKSDB, stateful=True),
+    Program("dedup-update", for_ever, EVENTS_ONLY, "update", stateful=True, extended=True),
 )

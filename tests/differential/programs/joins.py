@@ -1,35 +1,92 @@
-"""Programs that join."""
+"""Programs that join two streams."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tests.differential.program import Input, Program
-from tests.differential.programs.data import EVENTS_AND_CLICKS
+from tests.differential.programs.data import EVENTS_AND_CLICKS, EVENTS_ONLY, ROCKSDB, STATE_IDS
+
+CONDITION = "e.key = c.key AND c.time BETWEEN e.time AND e.time + INTERVAL 10 SECONDS"
 
 
-def by_time(source: Input, kind: str) -> DataFrame:
-    """Events with the clicks of the same key in the ten seconds after."""
+def within_ten_seconds(kind: str) -> Callable[[Input], DataFrame]:
+    """Events with the clicks on the same key in the ten seconds after."""
+
+    def build(source: Input) -> DataFrame:
+        events = source.stream("events").withWatermark("time", "10 seconds").alias("e")
+        clicks = source.stream("clicks").withWatermark("time", "5 seconds").alias("c")
+        joined = events.join(clicks, F.expr(CONDITION), kind)
+        if kind == "leftsemi":
+            return joined
+        return joined.selectExpr("e.key", "e.value", "c.key AS click_key", "c.value AS click")
+
+    return build
+
+
+def for_ever(source: Input) -> DataFrame:
+    clicks = source.stream("clicks").selectExpr("key", "value AS click")
+    return source.stream("events").join(clicks, "key")
+
+
+def by_window(source: Input) -> DataFrame:
+    window = F.window("time", "10 seconds")
+    events = source.stream("events").withWatermark("time", "10 seconds")
+    clicks = source.stream("clicks").withWatermark("time", "10 seconds")
+    left = events.select(window, "key", "value")
+    right = clicks.select(window, "key", F.col("value").alias("click"))
+    return left.join(right, ["window", "key"], "leftouter")
+
+
+def with_itself(source: Input) -> DataFrame:
+    events = source.stream()
+    pairs = events.alias("l").join(events.alias("r"), F.expr("l.key = r.key AND l.value < r.value"))
+    return pairs.selectExpr("l.key", "l.value AS smaller", "r.value AS larger")
+
+
+def then_aggregated(source: Input) -> DataFrame:
     events = source.stream("events").withWatermark("time", "10 seconds").alias("e")
     clicks = source.stream("clicks").withWatermark("time", "5 seconds").alias("c")
-    condition = "e.key = c.key AND c.time BETWEEN e.time AND e.time + INTERVAL 10 SECONDS"
-    from pyspark.sql import functions as F
-
-    joined = events.join(clicks, F.expr(condition), kind)
-    if kind == "leftsemi":
-        return joined
-    return joined.selectExpr("e.key", "e.value", "c.key AS click_key", "c.value AS click")
+    joined = events.join(clicks, F.expr(CONDITION)).selectExpr("e.time AS time", "c.value AS click")
+    return joined.groupBy(F.window("time", "10 seconds")).agg(F.sum("click").alias("clicks"))
 
 
-def inner(source: Input) -> DataFrame:
-    return by_time(source, "inner")
-
-
-def left(source: Input) -> DataFrame:
-    return by_time(source, "leftouter")
+def _joins() -> tuple[Program, ...]:
+    kinds = {
+        "inner": "inner",
+        "left": "leftouter",
+        "right": "rightouter",
+        "full": "fullouter",
+        "semi": "leftsemi",
+    }
+    return tuple(
+        Program(f"join-{name}", within_ten_seconds(kind), EVENTS_AND_CLICKS, stateful=True)
+        for name, kind in kinds.items()
+    )
 
 
 PROGRAMS = (
-    Program("join-inner", inner, EVENTS_AND_CLICKS, stateful=True),
-    Program("join-left", left, EVENTS_AND_CLICKS, stateful=True),
+    *_joins(),
+    Program("join-without-watermark", for_ever, EVENTS_AND_CLICKS, stateful=True),
+    Program("join-on-window-left", by_window, EVENTS_AND_CLICKS, stateful=True, extended=True),
+    Program("join-with-itself", with_itself, EVENTS_ONLY, stateful=True),
+    Program("join-then-window", then_aggregated, EVENTS_AND_CLICKS, stateful=True),
+    Program(
+        "join-left-rocksdb",
+        within_ten_seconds("leftouter"),
+        EVENTS_AND_CLICKS,
+        conf=ROCKSDB,
+        stateful=True,
+    ),
+    Program(
+        "join-left-state-ids",
+        within_ten_seconds("leftouter"),
+        EVENTS_AND_CLICKS,
+        conf=STATE_IDS,
+        stateful=True,
+        extended=True,
+    ),
 )

@@ -1,0 +1,99 @@
+"""A checkpoint goes from one engine to the other and back, and nobody can tell afterwards.
+
+Every stateful program is run in three rounds. The reference is one query of Spark's that is never
+stopped. Beside it, on the same files, go four queries that change engines between the rounds:
+Spark, Penstock, Spark, or the other way round; and each of these either after its last batch was
+committed, or with that batch planned and not committed, so that the other engine runs it again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.differential.compare import differences
+from tests.differential.inputs import arrive
+from tests.differential.program import Aspect, Program
+from tests.differential.programs import PROGRAMS
+from tests.differential.runs import Engine, Observation, Run, prepare
+
+ROUNDS = 3
+ALWAYS = {"tumbling-append", "join-left", "transform-with-state-event-timers"}
+"""The programs that make the trip in every test run; the others when all tests are run."""
+
+COMPARED = (Aspect.ROWS, Aspect.OFFSETS, Aspect.COMMITS, Aspect.SOURCE_LOGS, Aspect.STATE)
+
+
+def _stateful() -> list[object]:
+    return [
+        pytest.param(program, id=program.name)
+        if program.name in ALWAYS
+        else pytest.param(program, id=program.name, marks=pytest.mark.extended)
+        for program in PROGRAMS
+        if program.stateful
+    ]
+
+
+class Route:
+    """A query that starts on one engine and changes to the other before every further round."""
+
+    def __init__(self, run: Run, first: Engine, *, committed: bool) -> None:
+        self.run = run
+        self._engine = first
+        self._committed = committed
+
+    def go(self) -> None:
+        self.run.run_round(self._engine)
+        self._engine = self._engine.other
+
+    def before_change(self) -> None:
+        if not self._committed:
+            self.run.forget_last_commit()
+
+    def __str__(self) -> str:
+        return self.run.root.name
+
+
+def _routes(program: Program, session: SparkSession, root: Path) -> list[Route]:
+    return [
+        Route(
+            Run(program, session, root / "input", root / f"{first.value}-first-{state}".lower()),
+            first,
+            committed=state == "committed",
+        )
+        for first in Engine
+        for state in ("committed", "planned")
+    ]
+
+
+def _seen(run: Run) -> Observation:
+    observed = run.observe()
+    return {aspect: observed[aspect] for aspect in COMPARED if aspect in observed}
+
+
+@pytest.mark.parametrize("program", _stateful())
+def test_a_query_may_change_engines_at_any_batch(
+    program: Program, spark: SparkSession, tmp_path: Path
+) -> None:
+    session = prepare(program, spark)
+    routes = _routes(program, session, tmp_path)
+    reference = Run(program, session, tmp_path / "input", tmp_path / "uninterrupted")
+    arrive(tmp_path / "input", program.inputs, program.format, 0, ROUNDS)
+    uninterrupted = reference.start(Engine.SPARK, processingTime="0 seconds")
+    try:
+        for number in range(ROUNDS):
+            if number > 0:
+                for route in routes:
+                    route.before_change()
+                arrive(tmp_path / "input", program.inputs, program.format, number, ROUNDS)
+            uninterrupted.processAllAvailable()
+            for route in routes:
+                route.go()
+    finally:
+        uninterrupted.stop()
+    expected = _seen(reference)
+    found = [differences("uninterrupted", expected, str(r), _seen(r.run)) for r in routes]
+    if any(found):
+        pytest.fail("\n".join([program.name, *found]), pytrace=False)
