@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all simulate demo clean
+.PHONY: help setup check test test-all simulate bench demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test-all: setup ## the slow ones too: every program of the differential suite, e
 
 simulate: setup ## N schedules of faults against the engine in memory; SEED, SCHEDULE to repeat
 	$(BIN)/python -m penstock.testing.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
+
+bench: setup ## Penstock beside Spark's own engine, as ratios; QUICK=1 for a few minutes
+	$(BIN)/python bench/run.py
 
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py

@@ -75,6 +75,17 @@ class LocalFiles(CheckpointFiles):
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._root)
 
+    def remove_checksum_twins(self, directory: str) -> None:
+        """Remove the checksum files below a directory; the files they belong to are kept.
+
+        For one who is going to rewrite files without their checksums: Hadoop's checksummed file
+        system reads a file that has none, and refuses one that has a stale one.
+        """
+        for folder, _, names in os.walk(self._root / directory):
+            for name in names:
+                if name.startswith(".") and name.endswith(".crc"):
+                    _unlink(Path(folder) / name)
+
     @staticmethod
     def _make_directories(directory: Path) -> None:
         """Make the directory and those above it, each synced into its parent."""

@@ -10,6 +10,9 @@ from penstock.spark.handles import Handles
 _DUMMY_ZONE = "Dummy TimeZoneId"
 """current_timestamp has no time zone, and Spark insists that its replacement have one."""
 
+_WITHOUT_ZONE = ("CurrentTimestamp", "CurrentTimestampNanos")
+_WITH_ZONE = ("LocalTimestamp", "LocalTimestampNanos", "CurrentDate")
+
 
 class BatchTime:
     """Knows the current-time expressions of a plan. A batch that is re-run sees the same time."""
@@ -37,16 +40,13 @@ def _find(jvm: Jvm, analyzed: Any) -> list[tuple[Any, Any, Any]]:
     handles = Handles(jvm)
     everything = handles.collector("java.lang.Object")
     found: list[tuple[Any, Any, Any]] = []
-    for kind in ("CurrentTimestamp", "LocalTimestamp", "CurrentDate"):
+    for kind in (*_WITHOUT_ZONE, *_WITH_ZONE):
         collector = handles.collector(kind)
         for node in jvm.to_list(analyzed.collect(everything)):
             for root in jvm.to_list(node.expressions()):
                 for expression in jvm.to_list(root.collect(collector)):
                     if not any(known.equals(expression) for known, _, _ in found):
-                        zone = (
-                            jvm.some(_DUMMY_ZONE)
-                            if kind == "CurrentTimestamp"
-                            else expression.timeZoneId()
-                        )
+                        has_zone = kind in _WITH_ZONE
+                        zone = expression.timeZoneId() if has_zone else jvm.some(_DUMMY_ZONE)
                         found.append((expression, expression.dataType(), zone))
     return found

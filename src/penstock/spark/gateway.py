@@ -31,6 +31,7 @@ class Jvm:
         self.empty_seq = self.seq([])
         self._to_seq = self.view.PythonUtils.toSeq
         self._some = self.cls("scala.Some")
+        self._no_arguments = self.array(self.view.Object, ())
 
     @staticmethod
     def of(spark: SparkSession) -> Jvm:
@@ -81,7 +82,7 @@ class Jvm:
             no_classes = self.array(self.view.java.lang.Class, ())
             found = self.java_class(interface).getMethod(method, no_classes)
             self._default_methods[interface, method] = found
-        return found.invoke(obj, self.array(self.view.Object, ()))
+        return found.invoke(obj, self._no_arguments)
 
     @property
     def _client(self) -> Any:

@@ -88,6 +88,12 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "LocalTimestamp": InternalClass(
         f"{_SQL}.catalyst.expressions.LocalTimestamp", "localtimestamp in a batch"
     ),
+    "CurrentTimestampNanos": InternalClass(
+        f"{_SQL}.catalyst.expressions.CurrentTimestampNanos", "current_timestamp in a batch"
+    ),
+    "LocalTimestampNanos": InternalClass(
+        f"{_SQL}.catalyst.expressions.LocalTimestampNanos", "localtimestamp in a batch"
+    ),
     "CurrentDate": InternalClass(
         f"{_SQL}.catalyst.expressions.CurrentDate", "current_date in a batch"
     ),

@@ -165,7 +165,8 @@ class _Binder:
         return self._bind_v2(node, identifying_name, name)
 
     def _bind_v1(self, node: Any, relation: Any, name: str | None, path: str, api: str) -> Leaf:
-        source = JvmSource(self._jvm, relation.dataSource().createSource(path))
+        data_source = self._in_query_session(relation.dataSource())
+        source = JvmSource(self._jvm, data_source.createSource(path))
         description = (
             f"[{relation.dataSource().toString()}]" if api == "DataSourceV1" else _provider(node)
         )
@@ -173,6 +174,20 @@ class _Binder:
             "Using Source [%s] from %s named '%s' %s", source, api, node.sourceName(), description
         )
         return V1Leaf(self._jvm, self._handles, node, source, name)
+
+    def _in_query_session(self, data_source: Any) -> Any:
+        """The data source with the query's own session, whose file settings are its log's too."""
+        return data_source.copy(
+            self._session.jsession,
+            data_source.className(),
+            data_source.paths(),
+            data_source.userSpecifiedSchema(),
+            data_source.partitionColumns(),
+            data_source.bucketSpec(),
+            data_source.options(),
+            data_source.catalogTable(),
+            data_source.userSpecifiedStreamingSourceName(),
+        )
 
     def _bind_v2(self, node: Any, identifying_name: Any, name: str | None) -> Leaf:
         table = node.table()

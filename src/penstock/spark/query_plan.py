@@ -12,6 +12,7 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.watermark import EventTimeStats
+from penstock.errors import UnsupportedError
 from penstock.spark.batch_time import BatchTime
 from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.handles import Handles
@@ -28,6 +29,7 @@ _logger = logging.getLogger(__name__)
 _AQE = "spark.sql.adaptive.enabled"
 _OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
 _NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+_NAMED_SINKS = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 _STATEFUL_OPERATORS = {
     "Aggregate",
     "Deduplicate",
@@ -67,6 +69,8 @@ class SparkQueryPlan(QueryPlan):
         self._session = session
         self._spec = spec
         self._identity = identity
+        if session.get_conf(_NAMED_SINKS) == "true":
+            raise _named_sinks_unsupported(f"{_NAMED_SINKS} is set")
         analyzed = with_key_order(session, spec.analyzed, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
@@ -118,6 +122,8 @@ class SparkQueryPlan(QueryPlan):
         return self._watermark_operators
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
+        if commit.sinks is not None:
+            raise _named_sinks_unsupported("The commit log of this checkpoint names its sinks")
         self._state_ids.resume_after_commit(commit)
 
     def forget_before(self, batch_id: int) -> None:
@@ -230,6 +236,13 @@ class SparkBatchExecution(BatchExecution):
 
     def _state_writers(self) -> list[Any]:
         return self._statistics.state_store_writers(self._plan)
+
+
+def _named_sinks_unsupported(reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{reason}, and Penstock does not keep the names of sinks (commit log format v3) yet. "
+        "Nothing was run. Use Spark's own engine for this query (df.writeStream)."
+    )
 
 
 def _watermark_operators(session: SparkStreamSession, analyzed: Any) -> list[str]:

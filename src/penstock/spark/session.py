@@ -21,6 +21,16 @@ from penstock.spark.gateway import Jvm
 
 _logger = logging.getLogger(__name__)
 
+_PLAIN_LOCAL_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Else the session gets the checksummed file system that others have opened already.
+    "fs.file.impl.disable.cache": "true",
+}
+
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
@@ -43,6 +53,7 @@ class SparkStreamSession(StreamSession):
         self._run_id = ""
         self._jvm_thread: Any = None
         self._interrupt_lock = threading.Lock()
+        self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
     def settings(self) -> Settings:
@@ -58,6 +69,14 @@ class SparkStreamSession(StreamSession):
 
     def set_conf(self, key: str, value: str) -> None:
         self._conf.set(key, value)
+
+    def use_plain_local_files(self) -> None:
+        """Write local state files as plain files: no checksum twins, no forked `chmod`s.
+
+        On a local checkpoint these are most of the time between two batches.
+        """
+        for key, value in _PLAIN_LOCAL_FILES.items():
+            self.set_conf(key, value)
 
     def hadoop_conf(self) -> Any:
         return self.jsession.sessionState().newHadoopConf()
@@ -108,6 +127,18 @@ class SparkStreamSession(StreamSession):
         metadata = self.jvm.module("OffsetSeqMetadata").apply(0, 0, self._conf)
         conf: dict[str, str] = json.loads(metadata.json())["conf"]
         return conf
+
+    def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
+        """Spark's own form of a batch's metadata; the same object for the same metadata.
+
+        The last two are kept, which are all that a batch asks for more than once.
+        """
+        for known, jvm_metadata in self._jvm_metadata:
+            if known is metadata:
+                return jvm_metadata
+        made = self.jvm.module("OffsetSeqMetadata").apply(metadata.json)
+        self._jvm_metadata = [(metadata, made), *self._jvm_metadata[:1]]
+        return made
 
     def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
         before = self.recordable_conf()

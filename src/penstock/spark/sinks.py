@@ -50,6 +50,7 @@ class V2Sink(SparkSink):
         super().__init__(jvm, jtable)
         self._catalog_and_ident = catalog_and_ident
         self._encoder: Any = None
+        self._counts_rows: bool | None = None
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         jvm = self._jvm
@@ -68,7 +69,9 @@ class V2Sink(SparkSink):
         # Collecting runs the writer; a write has no rows, so none come back.
         self._jvm.cls("ClassicDataset")(execution, self._encoder).collect()
         plan = execution.executedPlan()
-        if not self._jvm.is_instance(plan, "WriteToDataSourceV2Exec"):
+        if self._counts_rows is None:
+            self._counts_rows = self._jvm.is_instance(plan, "WriteToDataSourceV2Exec")
+        if not self._counts_rows:
             return None
         progress = self._jvm.from_option(plan.commitProgress())
         return None if progress is None else int(progress.numOutputRows())

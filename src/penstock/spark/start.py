@@ -14,6 +14,7 @@ from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
+from penstock.engine.seam import QueryIdentity
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
@@ -78,7 +79,7 @@ def prepare_query(
     execution = StreamExecution(
         session=session,
         checkpoint=checkpoint,
-        plan_factory=lambda identity: SparkQueryPlan(session, identity, checkpoint, spec),
+        plan_factory=lambda identity: _bind_plan(session, identity, checkpoint, spec),
         trigger=request.trigger,
         name=name,
         clock=request.clock,
@@ -93,6 +94,20 @@ def prepare_query(
             choice.memory_table.createOrReplaceTempView(name)
 
     return execution, after_start
+
+
+def _bind_plan(
+    session: SparkStreamSession,
+    identity: QueryIdentity,
+    checkpoint: CheckpointDirectory,
+    spec: QuerySpec,
+) -> SparkQueryPlan:
+    """Bind the query to its sources, with plain files below a checkpoint that is local."""
+    if isinstance(checkpoint.files, LocalFiles):
+        checkpoint.files.remove_checksum_twins("state")
+        checkpoint.files.remove_checksum_twins("sources")
+        session.use_plain_local_files()
+    return SparkQueryPlan(session, identity, checkpoint, spec)
 
 
 def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFiles:

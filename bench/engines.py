@@ -1,0 +1,39 @@
+"""The three that are compared, and the session each runs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import penstock
+from penstock.spark.quiet import quiet_session
+
+ENGINES = ("spark", "tuned", "penstock")
+"""Spark as people run it; Spark with plain local files; Penstock, which sees to that itself."""
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+_TUNED = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+_COMMON = {
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    "spark.driver.memory": "2g",
+}
+
+
+def session_for(engine: str, log_file: Path, conf: dict[str, str]) -> SparkSession:
+    """A session for one engine; partitions are as many as cores, which are two."""
+    tuned = _TUNED if engine == "tuned" else {}
+    return quiet_session("bench", log_file, {**_COMMON, **tuned, **conf})
+
+
+def writer_for(engine: str, df: DataFrame) -> Any:
+    """The writer that starts a query on an engine."""
+    return penstock.write_stream(df) if engine == "penstock" else df.writeStream

@@ -1,0 +1,262 @@
+"""What is measured. Each workload runs in a session of its own and returns figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engines import writer_for
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything: little for a quick look, more for the record."""
+
+    warm_up: int
+    measured: int
+    bulk_rows: int
+    files: int
+    idle_seconds: int
+    queries: int
+    growth: tuple[int, ...]
+
+
+QUICK = Sizes(60, 60, 2_000_000, 120, 10, 10, (10, 100, 300))
+FULL = Sizes(150, 200, 20_000_000, 1_000, 60, 20, (10, 100, 1_000, 5_000))
+
+
+@dataclass
+class Bench:
+    """A session, an engine and a folder, for one workload."""
+
+    spark: SparkSession
+    engine: str
+    folder: Path
+    sizes: Sizes
+
+    def start(self, df: DataFrame, name: str = "query", **options: Any) -> Any:
+        mode = options.pop("mode", "append")
+        writer = writer_for(self.engine, df).format("noop").outputMode(mode)
+        checkpoint = options.pop("checkpoint", str(self.folder / f"checkpoint-{name}"))
+        if options.pop("available_now", False):
+            writer = writer.trigger(availableNow=True)
+        return writer.option("checkpointLocation", checkpoint).start()
+
+    def numbers(self, rows: int = 1_000) -> DataFrame:
+        """So many rows a batch, two partitions, one second of event time each."""
+        return (
+            self.spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", rows)
+            .option("numPartitions", 2)
+            .load()
+        )
+
+    def steady(self, df: DataFrame, **options: Any) -> dict[str, Any]:
+        """Figures of the batches after warm-up, in milliseconds."""
+        query = self.start(df, **options)
+        last = self.sizes.warm_up + self.sizes.measured
+        wait_for_batch(query, last)
+        progress = [p for p in query.recentProgress if "addBatch" in p.durationMs]
+        query.stop()
+        return figures(progress[self.sizes.warm_up : last])
+
+
+def wait_for_batch(query: Any, batch_id: int) -> None:
+    while (last := query.lastProgress) is None or last.batchId < batch_id:
+        if not query.isActive:
+            raise RuntimeError(f"the query ended: {query.exception()}")
+        time.sleep(0.02)
+
+
+def figures(progress: list[Any]) -> dict[str, Any]:
+    """Time per trigger from start to start, and the phases in it; medians."""
+    starts = [datetime.fromisoformat(p.timestamp.replace("Z", "+00:00")) for p in progress]
+    gaps = [(b - a).total_seconds() * 1e3 for a, b in pairwise(starts)]
+    phases = sorted({name for p in progress for name in p.durationMs})
+    overhead = [p.durationMs["triggerExecution"] - p.durationMs["addBatch"] for p in progress]
+    return {
+        "trigger_ms": statistics.median(gaps),
+        "overhead_ms": statistics.median(overhead),
+        "phases": {n: statistics.median(p.durationMs.get(n, 0) for p in progress) for n in phases},
+    }
+
+
+def stateless(bench: Bench) -> dict[str, Any]:
+    return bench.steady(bench.numbers())
+
+
+def windowed(bench: Bench) -> dict[str, Any]:
+    df = (
+        bench.numbers()
+        .withWatermark("timestamp", "10 seconds")
+        .groupBy(F.window("timestamp", "5 seconds"), (F.col("value") % 10).alias("key"))
+        .count()
+    )
+    return bench.steady(df, mode="update")
+
+
+def join(bench: Bench) -> dict[str, Any]:
+    left = bench.numbers().withWatermark("timestamp", "5 seconds")
+    right = bench.numbers().withWatermark("timestamp", "5 seconds")
+    joined = left.alias("l").join(
+        right.alias("r"), F.expr("l.value = r.value and l.timestamp = r.timestamp")
+    )
+    return bench.steady(joined.select("l.value", "l.timestamp"))
+
+
+def bulk(bench: Bench) -> dict[str, Any]:
+    rows = bench.sizes.bulk_rows
+    df = bench.numbers(rows).groupBy((F.col("value") % 1000).alias("key")).count()
+    query = bench.start(df, mode="update")
+    wait_for_batch(query, 2)
+    progress = query.recentProgress[:3]
+    query.stop()
+    best = min(p.durationMs["triggerExecution"] for p in progress[1:])
+    return {"rows_per_second": rows / best * 1e3}
+
+
+def files(bench: Bench) -> dict[str, Any]:
+    folder = bench.folder / "input"
+    folder.mkdir()
+    for number in range(bench.sizes.files):
+        path = folder / f"{number:05d}.json"
+        path.write_text("\n".join(json.dumps({"n": number * 10 + i}) for i in range(10)))
+        os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
+    df = bench.spark.readStream.schema("n long").option("maxFilesPerTrigger", 1).json(str(folder))
+    began = time.perf_counter()
+    query = bench.start(df, available_now=True)
+    query.awaitTermination()
+    total = time.perf_counter() - began
+    took = [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
+    share = max(len(took) // 10, 1)
+    growth = statistics.median(took[-share:]) / statistics.median(took[share : 2 * share])
+    return {"total_s": total, "last_to_first": growth}
+
+
+def restart(bench: Bench) -> dict[str, Any]:
+    query = bench.start(bench.numbers())
+    wait_for_batch(query, 105)
+    query.stop()
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        query = bench.start(bench.numbers())
+        while not query.recentProgress:
+            time.sleep(0.001)
+        times.append((time.perf_counter() - began) * 1e3)
+        query.stop()
+    return {"restart_ms": statistics.median(times)}
+
+
+def many(bench: Bench) -> dict[str, Any]:
+    queries = [bench.start(bench.numbers(), f"q{i}") for i in range(bench.sizes.queries)]
+    for query in queries:
+        wait_for_batch(query, 20)
+    before = sum(q.lastProgress.batchId for q in queries)
+    began = time.perf_counter()
+    time.sleep(20)
+    done = sum(q.lastProgress.batchId for q in queries) - before
+    elapsed = time.perf_counter() - began
+    for query in queries:
+        query.stop()
+    return {"batches_per_second": done / elapsed}
+
+
+def idle(bench: Bench) -> dict[str, Any]:
+    empty = bench.folder / "empty"
+    empty.mkdir()
+    df = bench.spark.readStream.schema("n long").json(str(empty))
+    queries = [bench.start(df, f"q{i}") for i in range(bench.sizes.queries)]
+    time.sleep(5)
+    before = cpu_seconds()
+    time.sleep(bench.sizes.idle_seconds)
+    used = cpu_seconds() - before
+    for query in queries:
+        query.stop()
+    return {"cpu_seconds": used}
+
+
+def growth(bench: Bench) -> dict[str, Any]:
+    query = bench.start(bench.numbers())
+    wait_for_batch(query, bench.sizes.growth[-1] + 25)
+    progress = [p for p in query.recentProgress if "addBatch" in p.durationMs]
+    query.stop()
+    around = {
+        str(at): statistics.median(
+            p.durationMs["triggerExecution"] for p in progress[max(at - 5, 0) : at + 20]
+        )
+        for at in bench.sizes.growth
+    }
+    return {"trigger_ms_at": around}
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of the JVM below it."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    total = own.ru_utime + own.ru_stime
+    tick = os.sysconf("SC_CLK_TCK")
+    for child in descendants(os.getpid()):
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / tick
+    return total
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A measurement, with what is compared and the ratio aimed at against each peer.
+
+    `higher_is_better` turns the comparison round: the ratio is to be at least the target.
+    """
+
+    run: Callable[[Bench], dict[str, Any]]
+    title: str
+    figure: str
+    targets: tuple[float, float]
+    conf: dict[str, str] = field(default_factory=dict)
+    higher_is_better: bool = False
+
+
+WORKLOADS = {
+    "stateless": Workload(stateless, "small stateless batch", "trigger_ms", (0.40, 0.80)),
+    "overhead": Workload(stateless, "... all but addBatch", "overhead_ms", (0.15, 0.50)),
+    "windowed": Workload(windowed, "windowed aggregation, HDFS-backed", "trigger_ms", (0.5, 0.95)),
+    "rocksdb": Workload(
+        windowed, "windowed aggregation, RocksDB", "trigger_ms", (0.50, 0.95), ROCKSDB
+    ),
+    "join": Workload(join, "stream-stream join", "trigger_ms", (0.60, 0.95)),
+    "bulk": Workload(
+        bulk, "one bulk batch: rows per second", "rows_per_second", (0.97, 0.97), {}, True
+    ),
+    "files": Workload(files, "small files, one a trigger", "total_s", (0.50, 0.90)),
+    "restart": Workload(restart, "restart with 100 batches", "restart_ms", (1.0, 1.0)),
+    "many": Workload(
+        many, "many queries: batches per second", "batches_per_second", (2.0, 1.2), {}, True
+    ),
+    "idle": Workload(idle, "idle queries: CPU seconds", "cpu_seconds", (1.0, 1.0)),
+}
