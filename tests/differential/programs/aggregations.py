@@ -88,8 +88,17 @@ def limited(source: Input) -> DataFrame:
 PROGRAMS = (
     Program("aggregation-update", by_key, EVENTS_ONLY, "update", stateful=True),
     Program("aggregation-complete", by_key, EVENTS_ONLY, "complete", stateful=True),
-    Program("aggregation-complete-sorted", sorted_by_sum, EVENTS_ONLY, "complete", stateful=True),
-    Program("aggregation-without-key", without_key, EVENTS_ONLY, "update", stateful=True),
+    Program(
+        "aggregation-complete-sorted",
+        sorted_by_sum,
+        EVENTS_ONLY,
+        "complete",
+        stateful=True,
+        extended=True,
+    ),
+    Program(
+        "aggregation-without-key", without_key, EVENTS_ONLY, "update", stateful=True, extended=True
+    ),
     Program("distinct-update", distinct, EVENTS_ONLY, "update", stateful=True, extended=True),
     Program("aggregation-rocksdb", by_key, EVENTS_ONLY, "update", conf=ROCKSDB, stateful=True),
     Program("tumbling-append", tumbling, EVENTS_ONLY, stateful=True),
@@ -99,7 +108,14 @@ PROGRAMS = (
     Program("tumbling-by-key", tumbling_by_key, EVENTS_ONLY, stateful=True, extended=True),
     Program("tumbling-changelog", tumbling, EVENTS_ONLY, conf=CHANGELOG, stateful=True),
     Program("tumbling-state-ids", tumbling, EVENTS_ONLY, conf=STATE_IDS, stateful=True),
-    Program("tumbling-row-checksum", tumbling, EVENTS_ONLY, conf=ROW_CHECKSUM, stateful=True),
+    Program(
+        "tumbling-row-checksum",
+        tumbling,
+        EVENTS_ONLY,
+        conf=ROW_CHECKSUM,
+        stateful=True,
+        extended=True,
+    ),
     Program(
         "tumbling-without-empty-batches",
         tumbling,
@@ -110,8 +126,8 @@ PROGRAMS = (
     Program("sliding-append", sliding, EVENTS_ONLY, stateful=True),
     Program("session-append", sessions, EVENTS_ONLY, stateful=True),
     Program("session-complete", sessions, EVENTS_ONLY, "complete", stateful=True, extended=True),
-    Program("sql-window", sql_window, EVENTS_ONLY, stateful=True),
-    Program("two-watermarks-min", two_watermarks, EVENTS_AND_CLICKS, stateful=True),
+    Program("sql-window", sql_window, EVENTS_ONLY, stateful=True, extended=True),
+    Program("two-watermarks-min", two_watermarks, EVENTS_AND_CLICKS, stateful=True, extended=True),
     Program(
         "two-watermarks-max", two_watermarks, EVENTS_AND_CLICKS, conf=MAX_POLICY, stateful=True
     ),

@@ -46,6 +46,12 @@ def counted(source: Input) -> DataFrame:
     return source.stream().groupBy("key").count()
 
 
+def windows(source: Input) -> DataFrame:
+    events = source.stream().withWatermark("time", "10 seconds")
+    sums = events.groupBy(F.window("time", "10 seconds")).agg(F.sum("value").alias("sum"))
+    return sums.select("window.start", "sum")
+
+
 def file_metadata(source: Input) -> DataFrame:
     file = "_metadata.file_name", "_metadata.file_size", "_metadata.file_modification_time"
     return source.stream().select("value", *file)
@@ -129,17 +135,24 @@ PROGRAMS = (
     Program("file-metadata-column", file_metadata, EVENTS_ONLY),
     Program("input-file-name", input_file, EVENTS_ONLY, extended=True),
     Program("rate-per-batch", rate_per_batch, {}, rounds=3),
-    Program("python-data-source", python_data_source, NUMBERS_ONLY, rounds=3),
+    Program("python-data-source", python_data_source, NUMBERS_ONLY, rounds=3, extended=True),
     Program("offset-log-2", two_streams, ONE_COMES_LATE, rounds=3, conf=OFFSET_LOG_2),
     Program("named-sources", two_named_streams, ONE_COMES_LATE, rounds=3, conf=NAMED),
     Program("sink-noop", events, EVENTS_ONLY, sink=NoopSink(), skip=frozenset({Aspect.ROWS})),
     Program("sink-memory", events, EVENTS_ONLY, sink=MemorySink()),
     Program("sink-memory-complete", counted, EVENTS_ONLY, "complete", sink=MemorySink()),
-    Program("sink-memory-update", counted, EVENTS_ONLY, "update", sink=MemorySink()),
+    Program("sink-memory-update", counted, EVENTS_ONLY, "update", sink=MemorySink(), extended=True),
     Program("sink-parquet", events, EVENTS_ONLY, sink=FileSink("parquet", EVENTS)),
     Program("sink-parquet-partitioned", events, EVENTS_ONLY, sink=FILES_AND_KEY, rounds=2),
+    Program(
+        "sink-parquet-of-windows",
+        windows,
+        EVENTS_ONLY,
+        sink=FileSink("parquet", "start TIMESTAMP, sum LONG"),
+        stateful=True,
+    ),
     Program("sink-json", events, EVENTS_ONLY, sink=FileSink("json", EVENTS)),
-    Program("sink-csv", events, EVENTS_ONLY, sink=FileSink("csv", EVENTS)),
+    Program("sink-csv", events, EVENTS_ONLY, sink=FileSink("csv", EVENTS), extended=True),
     Program("sink-orc", events, EVENTS_ONLY, sink=FileSink("orc", EVENTS), extended=True),
     Program(
         "sink-text-partitioned",

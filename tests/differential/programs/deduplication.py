@@ -26,6 +26,8 @@ PROGRAMS = (
     Program("dedup", for_ever, EVENTS_ONLY, stateful=True),
     Program("dedup-with-watermark", with_watermark, EVENTS_ONLY, stateful=True),
     Program("dedup-within-watermark", within_watermark, EVENTS_ONLY, stateful=True),
-    Program("dedup-rocksdb", with_watermark, EVENTS_ONLY, conf=ROCKSDB, stateful=True),
+    Program(
+        "dedup-rocksdb", with_watermark, EVENTS_ONLY, conf=ROCKSDB, stateful=True, extended=True
+    ),
     Program("dedup-update", for_ever, EVENTS_ONLY, "update", stateful=True, extended=True),
 )

@@ -63,7 +63,13 @@ def _joins() -> tuple[Program, ...]:
         "semi": "leftsemi",
     }
     return tuple(
-        Program(f"join-{name}", within_ten_seconds(kind), EVENTS_AND_CLICKS, stateful=True)
+        Program(
+            f"join-{name}",
+            within_ten_seconds(kind),
+            EVENTS_AND_CLICKS,
+            stateful=True,
+            extended=name in ("right", "semi"),
+        )
         for name, kind in kinds.items()
     )
 
@@ -80,6 +86,7 @@ PROGRAMS = (
         EVENTS_AND_CLICKS,
         conf=ROCKSDB,
         stateful=True,
+        extended=True,
     ),
     Program(
         "join-left-state-ids",

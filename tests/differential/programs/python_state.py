@@ -197,7 +197,14 @@ NO_STATE_COMPARED = frozenset({Aspect.STATE})
 """Where the state has the time of day in it."""
 
 PROGRAMS = (
-    Program("pandas-with-state", running_total("NoTimeout"), EVENTS_ONLY, "update", stateful=True),
+    Program(
+        "pandas-with-state",
+        running_total("NoTimeout"),
+        EVENTS_ONLY,
+        "update",
+        stateful=True,
+        extended=True,
+    ),
     Program(
         "pandas-with-state-event-time",
         running_total("EventTimeTimeout"),
@@ -213,9 +220,10 @@ PROGRAMS = (
         conf=NO_EMPTY_BATCHES,
         stateful=True,
         skip=NO_STATE_COMPARED,
+        extended=True,
     ),
     _transforming("value", transform(Total), "total"),
-    _transforming("rows", transform(RowTotal, rows=True), "total"),
+    _transforming("rows", transform(RowTotal, rows=True), "total", extended=True),
     _transforming("list-and-map", transform(History), "values", "counts"),
     _transforming("event-timers", transform(Silence, "EventTime"), "total"),
     _transforming(
@@ -223,14 +231,16 @@ PROGRAMS = (
         transform(ProcessingTimer, "ProcessingTime"),
         conf=NO_EMPTY_BATCHES,
         skip=NO_STATE_COMPARED,
+        extended=True,
     ),
     _transforming(
         "ttl",
         transform(PassingTotal, "ProcessingTime"),
         conf=NO_EMPTY_BATCHES,
         skip=NO_STATE_COMPARED,
+        extended=True,
     ),
-    _transforming("initial-state", with_initial_state, "total"),
+    _transforming("initial-state", with_initial_state, "total", extended=True),
     _transforming(
         "over-rounds", transform(Total), "total", conf=FEW_BATCHES, rounds=4, extended=True
     ),

@@ -64,6 +64,14 @@ def current_times(source: Input) -> DataFrame:
     )
 
 
+def current_times_in_nanoseconds(source: Input) -> DataFrame:
+    return source.stream().selectExpr(
+        "value",
+        "CAST(current_timestamp(9) AS TIMESTAMP) AS now",
+        "CAST(CAST(localtimestamp(9) AS TIMESTAMP_NTZ) AS TIMESTAMP) AS local",
+    )
+
+
 def current_time_in_condition(source: Input) -> DataFrame:
     return source.stream().where(F.col("time") < F.current_timestamp()).select("key", "value")
 
@@ -108,17 +116,24 @@ PROGRAMS = (
     Program("explode", exploded, EVENTS_ONLY),
     Program("python-udf", python_function, EVENTS_ONLY),
     Program("pandas-udf", pandas_function, EVENTS_ONLY),
-    Program("map-in-pandas", map_in_pandas, EVENTS_ONLY),
+    Program("map-in-pandas", map_in_pandas, EVENTS_ONLY, extended=True),
     Program("current-times", current_times, EVENTS_ONLY, times=("now", "today", "local")),
+    Program(
+        "current-times-in-nanoseconds",
+        current_times_in_nanoseconds,
+        EVENTS_ONLY,
+        times=("now", "local"),
+        extended=True,
+    ),
     Program("current-time-in-condition", current_time_in_condition, EVENTS_ONLY, extended=True),
     Program("sql-over-temporary-view", temporary_view, EVENTS_ONLY),
     Program("union", union, EVENTS_AND_CLICKS),
     Program("union-with-late-source", union, LATE_CLICKS, rounds=3),
     Program("self-union", self_union, EVENTS_ONLY),
-    Program("self-union-of-two-reads", self_union_of_two_reads, EVENTS_ONLY),
+    Program("self-union-of-two-reads", self_union_of_two_reads, EVENTS_ONLY, extended=True),
     Program("observe", observed, EVENTS_ONLY),
     Program("stream-static-inner", lambda s: with_static(s, "inner"), EVENTS_ONLY),
-    Program("stream-static-left", lambda s: with_static(s, "left"), EVENTS_ONLY),
+    Program("stream-static-left", lambda s: with_static(s, "left"), EVENTS_ONLY, extended=True),
     Program("stream-static-semi", lambda s: with_static(s, "leftsemi"), EVENTS_ONLY),
     Program("stream-static-anti", lambda s: with_static(s, "leftanti"), EVENTS_ONLY, extended=True),
 )
