@@ -22,6 +22,7 @@ def settings_in_a_batch(df: DataFrame, checkpoint: Path, *keys: str) -> dict[str
     seen: dict[str, str | None] = {}
 
     def look(batch: DataFrame, batch_id: int) -> None:
+        batch.collect()
         seen.update({key: batch.sparkSession.conf.get(key) for key in keys})
 
     writer = write_stream(df).foreachBatch(look).outputMode("update")

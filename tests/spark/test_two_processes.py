@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from penstock import read_stream, write_stream
-from penstock.errors import ConcurrentUpdateError
+from penstock import StreamingQuery, read_stream, write_stream
 from tests.streams import PATIENCE, Numbers, column, eventually, log_entries
 
 PROGRAM = """
@@ -26,12 +25,15 @@ class Numbers(PythonSource):
     def get_batch(self, spark, start, end):
         return spark.range(start, end).withColumnRenamed("id", "n")
 
+def write(df, batch_id):
+    with open(f"{sys.argv[2]}/{batch_id}", "w") as file:
+        file.write(str(sorted(row.n for row in df.collect())))
+
 prepare_environment()
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 session = builder.config("spark.log.level", "OFF").getOrCreate()
-writer = write_stream(read_stream(Numbers(), session)).format("parquet")
-writer.option("checkpointLocation", sys.argv[1]).trigger(processingTime="200 milliseconds")
-query = writer.start(sys.argv[2])
+writer = write_stream(read_stream(Numbers(), session)).foreachBatch(write)
+query = writer.option("checkpointLocation", sys.argv[1]).start()
 print("started", flush=True)
 try:
     query.awaitTermination()
@@ -40,12 +42,23 @@ except Exception as error:
 """
 
 
+def start_here(
+    session: SparkSession, numbers: Numbers, checkpoint: Path, out: Path
+) -> StreamingQuery:
+    def write(df: DataFrame, batch_id: int) -> None:
+        (out / str(batch_id)).write_text(str(column(df)))
+
+    writer = write_stream(read_stream(numbers, session)).foreachBatch(write)
+    return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
 def test_of_two_processes_exactly_one_goes_on(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
-    out = str(tmp_path / "out")
+    out = tmp_path / "out"
+    out.mkdir()
     other = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(checkpoint), out],
+        [sys.executable, "-c", PROGRAM, str(checkpoint), str(out)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -55,36 +68,36 @@ def test_of_two_processes_exactly_one_goes_on(
         assert other.stdout is not None
         assert other.stdout.readline() == "started\n"
         eventually(lambda: len(log_entries(checkpoint, "commits")) > 1, "two batches there")
-        rows = read_stream(Numbers(1_000_000, at_most=1), session)
-        writer = write_stream(rows).format("parquet").trigger(processingTime="200 milliseconds")
-        mine = writer.option("checkpointLocation", str(checkpoint)).start(out)
+        mine = start_here(session, Numbers(1_000_000, at_most=1), checkpoint, out)
         eventually(lambda: not mine.isActive or other.poll() is not None, "one of them to fail")
         if mine.isActive:
-            assert "ConcurrentUpdateError" in other.stdout.read()
+            told = other.stdout.read()
         else:
             error = mine.exception()
-            assert error is not None
-            assert isinstance(error.__cause__, ConcurrentUpdateError)
-            assert "Multiple streaming jobs detected for" in str(error)
+            told = f"{type(error and error.__cause__).__name__} {error}"
+        assert told.startswith("ConcurrentUpdateError")
+        assert "Multiple streaming jobs detected for" in told
         done = log_entries(checkpoint, "commits")[-1]
         eventually(lambda: log_entries(checkpoint, "commits")[-1] > done, "the other to go on")
         mine.stop()
     finally:
         other.kill()
         other.communicate(timeout=PATIENCE)
-    rerun_and_check(session, checkpoint, out)
+    finish_and_check(session, checkpoint, out)
 
 
-def rerun_and_check(session: SparkSession, checkpoint: Path, out: str) -> None:
-    """A third run finishes what is open; every number is there once."""
+def finish_and_check(session: SparkSession, checkpoint: Path, out: Path) -> None:
+    """A third run finishes what is open; every batch has the one number that was decided for it."""
     latest = log_entries(checkpoint, "offsets")[-1]
-    numbers = Numbers(latest + 3, at_most=1)
-    writer = write_stream(read_stream(numbers, session)).format("parquet")
-    query = writer.option("checkpointLocation", str(checkpoint)).start(out)
+    query = start_here(session, Numbers(latest + 3, at_most=1), checkpoint, out)
     query.processAllAvailable()
     query.stop()
-    assert column(session.read.parquet(out)) == list(range(latest + 3))
+    batches = list(range(latest + 3))
+    assert log_entries(checkpoint, "offsets")[-50:] == batches[-50:]
     assert log_entries(checkpoint, "commits") == log_entries(checkpoint, "offsets")
+    assert {int(path.name): path.read_text() for path in out.iterdir()} == {
+        batch_id: f"[{batch_id}]" for batch_id in batches
+    }
 
 
 def test_an_entry_that_another_run_wrote_is_left_as_it_is(

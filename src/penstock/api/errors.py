@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyspark.errors
 
-from penstock.errors import StreamFailedError
+from penstock.errors import ExecutionError, StreamFailedError
 
 _CONDITION = "STREAM_FAILED"
 _SQL_STATE = "XXKST"
@@ -46,3 +46,10 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     @property
     def cause(self) -> BaseException | None:
         return self.__cause__
+
+
+class NameTakenError(ExecutionError, pyspark.errors.IllegalArgumentException):
+    """A query of that name runs already; of PySpark's class, which its users may be catching."""
+
+    def __init__(self, message: str) -> None:
+        pyspark.errors.IllegalArgumentException.__init__(self, message=message)

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from pyspark.sql.streaming.query import StreamingQueryManager as PySparkStreamingQueryManager
 
 from penstock.api.arguments import check_timeout
-from penstock.api.errors import StreamingQueryException
+from penstock.api.errors import NameTakenError, StreamingQueryException
 from penstock.api.query import StreamingQuery
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
@@ -85,15 +85,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         identity = execution.identity
         self._refuse_taken_name(identity.name)
         self._make_way_for(identity.id)
-        with self._running_lock:
-            if identity.id in self._running:
-                raise ExecutionError(
-                    f"Another instance of the query [id = {identity.id}] was just started by a "
-                    "concurrent session."
-                )
-            self._running[identity.id] = execution
-        with self._changed:
-            self._queries[identity.id] = query
+        self._register(query, execution)
         try:
             execution.start()
         except BaseException:
@@ -117,6 +109,19 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._has_terminated = True
             self._changed.notify_all()
 
+    def _register(self, query: StreamingQuery, execution: StreamExecution) -> None:
+        """Take the name and the id, if nobody else has taken either meanwhile."""
+        query_id = execution.identity.id
+        with self._changed, self._running_lock:
+            self._refuse_taken_name(execution.identity.name)
+            if query_id in self._running:
+                raise ExecutionError(
+                    f"Another instance of the query [id = {query_id}] was just started by a "
+                    "concurrent session."
+                )
+            self._running[query_id] = execution
+            self._queries[query_id] = query
+
     def _running_here(self) -> list[StreamingQuery]:
         with self._changed:
             return list(self._queries.values())
@@ -131,7 +136,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
     def _refuse_taken_name(self, name: str | None) -> None:
         if name is not None and any(query.name == name for query in self._running_here()):
-            raise ExecutionError(
+            raise NameTakenError(
                 f"Cannot start query with name {name} as a query with that name is already "
                 "active in this SparkSession"
             )
@@ -147,7 +152,12 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 active.identity.run_id,
             )
             active.stop()
-        elif active is not None or is_run_by_spark(self._spark, query_id):
+        elif is_run_by_spark(self._spark, query_id):
+            raise ExecutionError(
+                f"Cannot start query with id {query_id} as another query with same id is run by "
+                "Spark's own engine in this application. Stop it, or use another checkpoint."
+            )
+        elif active is not None:
             raise ExecutionError(
                 f"Cannot start query with id {query_id} as another query with same id is already "
                 "active. Perhaps you are attempting to restart a query from checkpoint that is "

@@ -1,0 +1,177 @@
+"""Stopping: at once or at a batch boundary, twice, with a bound, and what is left on disk."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock import StreamingQuery, read_stream, write_stream
+from penstock.errors import QueryStopTimeoutError
+from tests.streams import (
+    PATIENCE,
+    Numbers,
+    StandingNumbers,
+    column,
+    eventually_of,
+    has_committed,
+    log_entries,
+    logged_offsets,
+    run_available,
+)
+
+
+class Gate:
+    """A foreachBatch function that waits in one batch until it is let through."""
+
+    def __init__(self, batch_id: int) -> None:
+        self._batch_id = batch_id
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+        self.rows: list[int] = []
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        if batch_id == self._batch_id:
+            self.reached.set()
+            assert self.opened.wait(PATIENCE)
+        self.rows += column(df)
+
+
+def start_gated(session: SparkSession, gate: Gate, checkpoint: Path) -> StreamingQuery:
+    writer = write_stream(read_stream(Numbers(1000, at_most=1), session)).foreachBatch(gate)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    assert gate.reached.wait(PATIENCE)
+    return query
+
+
+def test_stopping_in_a_long_job_is_prompt_and_the_batch_runs_again(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    endless = F.expr("reflect('java.lang.Thread', 'sleep', 3600000L)")
+    rows = read_stream(Numbers(3), session)
+    writer = write_stream(rows.where(endless.isNull())).format("noop")
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    tracker = session.sparkContext.statusTracker()
+    eventually_of(query, lambda: tracker.getActiveJobsIds(), "a running job")
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+    assert query.exception() is None
+    assert log_entries(checkpoint, "offsets") == [0]
+    assert log_entries(checkpoint, "commits") == []
+    seen: list[int] = []
+    again = read_stream(StandingNumbers(5), session)
+    run_available(again, lambda df, _: seen.extend(column(df)), checkpoint)
+    assert logged_offsets(checkpoint, 0) == [3]
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_stopping_while_there_is_nothing_to_do(session: SparkSession) -> None:
+    numbers = Numbers(1)
+    query = write_stream(read_stream(numbers, session)).format("noop").start()
+    query.processAllAvailable()
+    query.stop()
+    assert not query.isActive
+    assert numbers.is_stopped
+
+
+def test_stopping_while_it_waits_for_a_far_trigger(session: SparkSession) -> None:
+    writer = write_stream(read_stream(Numbers(1), session)).format("noop")
+    query = writer.trigger(processingTime="1 hour").start()
+    has_committed(query, 0)
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+
+
+def test_stopping_twice_and_from_several_threads_is_fine(session: SparkSession) -> None:
+    query = write_stream(read_stream(Numbers(1000, at_most=1), session)).format("noop").start()
+    has_committed(query, 1)
+    threads = [threading.Thread(target=query.stop) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    query.stop()
+    query.stop(graceful=True)
+    assert query.exception() is None
+
+
+def test_stopping_right_after_the_start(session: SparkSession) -> None:
+    for _ in range(5):
+        query = write_stream(read_stream(Numbers(10), session)).format("noop").start()
+        query.stop(timeout=PATIENCE)
+        assert not query.isActive
+        assert query.exception() is None
+
+
+def test_a_graceful_stop_lets_the_running_batch_commit(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    gate = Gate(batch_id=2)
+    query = start_gated(session, gate, checkpoint)
+    stopper = threading.Thread(target=lambda: query.stop(graceful=True))
+    stopper.start()
+    gate.opened.set()
+    stopper.join(PATIENCE)
+    assert not stopper.is_alive()
+    assert query.exception() is None
+    commits = log_entries(checkpoint, "commits")
+    assert 2 in commits
+    assert commits == log_entries(checkpoint, "offsets")
+    assert gate.rows == commits
+
+
+def test_a_stop_that_takes_too_long_says_so_and_what_the_query_was_doing(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    session.conf.set("spark.sql.streaming.stopTimeout", "50ms")
+    gate = Gate(batch_id=0)
+    query = start_gated(session, gate, checkpoint)
+    with pytest.raises(QueryStopTimeoutError, match="failed to stop within 50 milliseconds"):
+        query.stop()
+    with pytest.raises(TimeoutError, match="Processing new data"):
+        query.stop(timeout=0.01)
+    gate.opened.set()
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+
+
+def test_a_query_may_stop_itself(session: SparkSession, checkpoint: Path) -> None:
+    queries: list[StreamingQuery] = []
+    started = threading.Event()
+
+    def stop_at_one(df: DataFrame, batch_id: int) -> None:
+        assert started.wait(PATIENCE)
+        if batch_id == 1:
+            queries[0].stop()
+
+    writer = write_stream(read_stream(Numbers(1000, at_most=1), session)).foreachBatch(stop_at_one)
+    queries.append(writer.option("checkpointLocation", str(checkpoint)).start())
+    started.set()
+    assert queries[0].awaitTermination(60)
+    assert queries[0].exception() is None
+    assert log_entries(checkpoint, "commits") == [0, 1]
+
+
+def test_a_stop_is_no_failure_for_a_function_that_runs_spark_jobs(
+    session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = threading.Event()
+
+    def run_jobs(df: DataFrame, batch_id: int) -> None:
+        running.set()
+        endless = F.expr("reflect('java.lang.Thread', 'sleep', 3600000L)")
+        df.where(endless.isNull()).count()
+
+    writer = write_stream(read_stream(Numbers(3), session)).foreachBatch(run_jobs)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    assert running.wait(PATIENCE)
+    tracker = session.sparkContext.statusTracker()
+    eventually_of(query, lambda: tracker.getActiveJobsIds(), "a running job")
+    query.stop(timeout=PATIENCE)
+    assert query.exception() is None
+    assert log_entries(checkpoint, "commits") == []
+    assert [record.name for record in caplog.records if record.name.startswith("py4j")] == []

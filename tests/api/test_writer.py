@@ -1,0 +1,163 @@
+"""The writer: PySpark's surface, PySpark's mistakes, and what Penstock does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkWriter
+
+from penstock import DataStreamWriter, read_stream, write_stream
+from penstock.errors import UnsupportedError
+from tests.streams import Numbers, column, log_entries
+
+Writer = Any
+"""PySpark's writer or Penstock's: they are used in the same way."""
+
+
+def streaming(session: SparkSession) -> DataFrame:
+    return session.readStream.format("rate").load()
+
+
+MISTAKES: dict[str, Callable[[Writer], Any]] = {
+    "empty output mode": lambda w: w.outputMode(""),
+    "output mode that is no text": lambda w: w.outputMode(3),
+    "unknown output mode": lambda w: w.outputMode("sideways"),
+    "empty name": lambda w: w.queryName(" "),
+    "no trigger": lambda w: w.trigger(),
+    "two triggers": lambda w: w.trigger(once=True, availableNow=True),
+    "empty interval": lambda w: w.trigger(processingTime=""),
+    "interval that is none": lambda w: w.trigger(processingTime="soon"),
+    "negative interval": lambda w: w.trigger(processingTime="-1 second"),
+    "once that is not": lambda w: w.trigger(once=False),
+    "available now that is not": lambda w: w.trigger(availableNow=False),
+    "empty continuous": lambda w: w.trigger(continuous=""),
+    "foreach of nothing": lambda w: w.foreach(None),
+    "foreach without process": lambda w: w.foreach(object()),
+    "foreach that cannot open": lambda w: w.foreach(WithBrokenOpen()),
+    "unknown format": lambda w: w.format("no_such_format").start(),
+    "a source that is no sink": lambda w: w.format("rate").start(),
+    "no checkpoint": lambda w: w.format("parquet").start("/nowhere"),
+    "no path": lambda w: w.format("parquet").option("checkpointLocation", "/nowhere").start(),
+    "two paths": lambda w: w.format("parquet").option("path", "/a").start("/b"),
+    "files in complete mode": lambda w: w.format("parquet").outputMode("complete").start("/a"),
+    "memory without a name": lambda w: w.format("memory").start(),
+    "partitioned memory": lambda w: (
+        w.format("memory").queryName("partitioned").partitionBy("value").start()
+    ),
+    "partitioned foreach": lambda w: w.partitionBy("value").foreach(print).start(),
+    "unknown partition": lambda w: w.format("parquet").partitionBy("missing").start("/a"),
+    "complete without aggregation": lambda w: w.format("noop").outputMode("complete").start(),
+    "hive": lambda w: w.format("hive").start(),
+    "unknown catalog": lambda w: w.toTable("no_such_catalog.a.b"),
+    "bad table name": lambda w: w.toTable("a b"),
+}
+
+
+class WithBrokenOpen:
+    open = "not a method"
+
+    def process(self, row: Any) -> None: ...
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_as_pyspark_refuses_it(session: SparkSession, mistake: str) -> None:
+    make = MISTAKES[mistake]
+    expected = outcome_of(make, streaming(session).writeStream)
+    assert outcome_of(make, write_stream(streaming(session))) == expected
+
+
+def outcome_of(make: Callable[[Writer], Any], writer: Writer) -> tuple[str, str | None]:
+    """The class and the condition of what is raised."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # any, to be compared
+        make(writer)
+    condition = getattr(caught.value, "getCondition", lambda: None)
+    return type(caught.value).__name__, condition()
+
+
+def test_a_frame_that_does_not_stream_is_refused_as_pyspark_does(session: SparkSession) -> None:
+    expected = outcome_of(lambda frame: frame.writeStream, session.range(1))
+    assert outcome_of(lambda frame: write_stream(frame), session.range(1)) == expected
+
+
+def test_an_aggregation_in_append_mode_is_refused_as_pyspark_does(session: SparkSession) -> None:
+    counts = streaming(session).groupBy("value").count()
+    expected = outcome_of(lambda w: w.format("noop").start(), counts.writeStream)
+    assert outcome_of(lambda w: w.format("noop").start(), write_stream(counts)) == expected
+
+
+@pytest.mark.parametrize("trigger", ["continuous", "realTime"])
+def test_other_engines_triggers_are_refused_with_those_that_are_supported(
+    session: SparkSession, checkpoint: Path, trigger: str
+) -> None:
+    writer = write_stream(streaming(session)).format("noop")
+    writer.option("checkpointLocation", str(checkpoint))
+    writer.trigger(**{trigger: "10 seconds"})  # type: ignore[arg-type]  # one of the two
+    with pytest.raises(UnsupportedError, match=r"Use processingTime, once or availableNow"):
+        writer.start()
+    assert not checkpoint.exists()
+
+
+def test_it_has_every_method_of_pyspark_s_writer(session: SparkSession) -> None:
+    methods = {name for name in dir(PySparkWriter) if not name.startswith("_")}
+    assert methods <= set(dir(DataStreamWriter))
+    writer = write_stream(streaming(session))
+    assert writer.format("noop").option("a", 1).options(b=True).outputMode("append") is writer
+    assert writer.queryName("chained").trigger(once=True).partitionBy("value") is writer
+
+
+def test_start_takes_what_pyspark_s_start_takes(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    rows = read_stream(Numbers(4), session).withColumn("odd", F.col("n") % 2)
+    query = (
+        write_stream(rows)
+        .trigger(once=True)
+        .start(
+            path=str(tmp_path / "out"),
+            format="json",
+            outputMode="append",
+            partitionBy="odd",
+            queryName="all_arguments",
+            checkpointLocation=str(checkpoint),
+        )
+    )
+    query.awaitTermination()
+    assert query.name == "all_arguments"
+    assert (tmp_path / "out" / "odd=1").is_dir()
+    assert column(session.read.json(str(tmp_path / "out")), "n") == [0, 1, 2, 3]
+
+
+def test_options_are_told_apart_whatever_their_case_and_may_be_unset(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    rows = read_stream(Numbers(1), session).coalesce(1)
+    writer = write_stream(rows).format("csv").trigger(once=True)
+    writer.option("CHECKPOINTLOCATION", "/nowhere").option("checkpointlocation", str(checkpoint))
+    writer.options(HEADER=True, sep=";").option("sep", None)
+    writer.start(str(tmp_path / "out")).awaitTermination()
+    assert log_entries(checkpoint, "commits") == [0]
+    [part] = (tmp_path / "out").glob("part-*.csv")
+    assert part.read_text() == "n\n0\n"
+
+
+def test_the_last_sink_that_was_named_is_the_one(session: SparkSession) -> None:
+    seen: list[int] = []
+    writer = write_stream(read_stream(Numbers(1), session)).foreach(print)
+    writer.foreachBatch(lambda df, batch_id: seen.append(batch_id))
+    writer.format("memory").queryName("the_last")
+    writer.trigger(once=True).start().awaitTermination()
+    assert column(session.table("the_last")) == [0]
+    assert seen == []
+
+
+def test_a_processing_time_trigger_runs_batch_after_batch(session: SparkSession) -> None:
+    rows = read_stream(Numbers(4, at_most=2), session)
+    writer = write_stream(rows).format("memory").queryName("timed")
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    query.processAllAvailable()
+    assert column(session.table("timed")) == [0, 1, 2, 3]
