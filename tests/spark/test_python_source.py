@@ -260,6 +260,20 @@ def test_an_error_of_the_source_is_the_cause_with_its_own_traceback(session: Spa
     assert source.is_stopped
 
 
+def test_a_source_that_fails_to_stop_is_no_failure_of_the_query(
+    session: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stubborn(Numbers):
+        def stop(self) -> None:
+            raise OSError("still in use")
+
+    query = write_stream(read_stream(Stubborn(1), session)).format("noop").start()
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert "Failed to stop streaming source: Stubborn[python]" in caplog.text
+
+
 def test_spark_s_own_engine_does_not_take_such_a_stream(session: SparkSession) -> None:
     query = read_stream(Numbers(1), session).writeStream.format("noop").start()
     with pytest.raises(Exception, match="path"):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import read_stream, write_stream
-from tests.streams import Numbers, column
+from tests.streams import Numbers, column, log_entries
 
 
 @pytest.fixture
@@ -87,22 +87,28 @@ def test_memory_needs_a_name(session: SparkSession) -> None:
         write_stream(read_stream(Numbers(), session)).format("memory").start()
 
 
-def test_memory_does_not_recover_in_append_mode_but_does_in_complete_mode(
-    session: SparkSession, checkpoint: Path
-) -> None:
+def run_to_memory(df: DataFrame, checkpoint: Path, mode: str) -> None:
+    writer = write_stream(df).format("memory").queryName("memory_again").outputMode(mode)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    query.processAllAvailable()
+    query.stop()
+
+
+def test_memory_recovers_in_complete_mode(session: SparkSession, checkpoint: Path) -> None:
     numbers = Numbers(2)
     counts = read_stream(numbers, session).groupBy().count()
-
-    def start(mode: str) -> None:
-        writer = write_stream(counts).format("memory").queryName("memory_again")
-        writer.option("checkpointLocation", str(checkpoint)).outputMode(mode)
-        query = writer.start()
-        query.processAllAvailable()
-        query.stop()
-
-    start("complete")
+    run_to_memory(counts, checkpoint, "complete")
     numbers.available = 3
-    start("complete")
+    run_to_memory(counts, checkpoint, "complete")
     assert column(session.table("memory_again")) == [3]
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_memory_does_not_recover_in_other_modes(
+    session: SparkSession, checkpoint: Path, mode: str
+) -> None:
+    rows = read_stream(Numbers(2), session)
+    run_to_memory(rows, checkpoint, mode)
     with pytest.raises(AnalysisException, match="does not support recovering from checkpoint"):
-        start("update")
+        run_to_memory(rows, checkpoint, mode)
+    assert log_entries(checkpoint, "offsets") == [0]
