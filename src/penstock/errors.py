@@ -9,7 +9,9 @@
     │   ├── MissingMetadataError        logs without the file that holds the query id
     │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
     │   ├── SourceCountError            the query has not the sources the checkpoint has
-    │   └── ConcurrentUpdateError       another run wrote the entry that this run was to write
+    │   ├── ConcurrentUpdateError       another run wrote the entry that this run was to write
+    │   ├── CheckpointInUseError        a query is running on the checkpoint that is to be changed
+    │   └── SurgeryRefusedError         a change by hand that would lose data or leave a wreck
     ├── ExecutionError                  the engine was given something it cannot run
     │   ├── UnknownTriggerError
     │   ├── UnknownSinkError
@@ -65,6 +67,14 @@ class SourceCountError(CheckpointError):
 
 class ConcurrentUpdateError(CheckpointError):
     """Another run has written the log entry this run was about to write."""
+
+
+class CheckpointInUseError(CheckpointError):
+    """A query runs, or may be running, on a checkpoint that a command is to change."""
+
+
+class SurgeryRefusedError(CheckpointError):
+    """A change asked for by hand would lose data or leave a checkpoint that cannot run."""
 
 
 class ExecutionError(PenstockError):

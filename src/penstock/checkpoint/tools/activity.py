@@ -1,0 +1,181 @@
+"""Whether a query is at work on a checkpoint.
+
+A Penstock query holds an advisory lock on `.penstock/lock` for as long as it runs; the operating
+system drops it with the process, so it is never stale. Spark's own engine holds nothing that can be
+seen from outside. All that can be said of it is when its logs last grew: a log that grew a moment
+ago is taken for a running query unless the user says it is stopped. A query with a trigger interval
+longer than that moment is not noticed, and neither is a lock on another machine where the file
+system does not carry `flock` across machines.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from penstock.checkpoint.tools.view import OWN_DIRECTORY
+from penstock.errors import CheckpointInUseError
+
+RECENT_SECONDS = 60.0
+_LOCK_NAME = "lock"
+
+
+class CheckpointLock:
+    """The advisory lock on a local checkpoint, held from `acquire` to `release`.
+
+    Holding it twice, in one process or in two, is refused. Both methods may be called again.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], owner: str) -> None:
+        """`owner` is what others are told about who holds the lock."""
+        self._path = Path(root) / OWN_DIRECTORY / _LOCK_NAME
+        self._owner = owner
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock. Raises CheckpointInUseError, naming the holder, if it is taken."""
+        if self._descriptor is not None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "owner": self._owner}
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        except BlockingIOError as exc:
+            os.close(descriptor)
+            raise CheckpointInUseError(
+                f"{self._path.parent.parent} is in use by {_holder(self._path)}. Stop it first."
+            ) from exc
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free and can be had; for a query, which runs without it too."""
+        try:
+            self.acquire()
+        except (CheckpointInUseError, OSError):
+            return False
+        return True
+
+    def release(self) -> None:
+        """Give the lock back. The file stays: removing it would let two hold the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> CheckpointLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Signs of a query at work."""
+
+    holder: str | None
+    newest_file: str | None
+    seconds_ago: float | None
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether a log has grown so recently that a query may still be running."""
+        return self.seconds_ago is not None and self.seconds_ago < RECENT_SECONDS
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell somebody who is about to change the checkpoint; None for no sign of life."""
+        if self.holder is not None:
+            return f"In use by {self.holder}."
+        if self.is_recent:
+            return (
+                f"{self.newest_file} was written {self.seconds_ago:.0f} s ago. Spark's own "
+                "engine leaves no lock, so a query may still be running here. Stop it first; if it "
+                "is stopped, say so with --stopped."
+            )
+        return None
+
+
+def activity_of(root: Path, now: float | None = None) -> Activity:
+    """Look for a query at work, changing nothing.
+
+    What was written before a command of ours ended was looked at then, or written by it.
+    """
+    newest: Path | None = None
+    newest_time = 0.0
+    for log in ("offsets", "commits"):
+        for path in _files(root / log):
+            modified = path.stat().st_mtime
+            if modified > newest_time:
+                newest, newest_time = path, modified
+    if newest_time <= _last_command(root):
+        newest = None
+    clock = time.time() if now is None else now
+    name = None if newest is None else newest.relative_to(root).as_posix()
+    return Activity(_current_holder(root), name, None if newest is None else clock - newest_time)
+
+
+@contextmanager
+def exclusive(root: Path, operation: str, *, stopped: bool) -> Iterator[None]:
+    """Hold the checkpoint for a change. Raises CheckpointInUseError if a query may be running.
+
+    `stopped` is the user's word that none is, which counts against a log that has just grown but
+    not against a lock that is held.
+    """
+    activity = activity_of(root)
+    if activity.warning is not None and not (stopped and activity.holder is None):
+        raise CheckpointInUseError(activity.warning)
+    with CheckpointLock(root, f"penstock checkpoint {operation}"):
+        yield
+
+
+def _current_holder(root: Path) -> str | None:
+    path = root / OWN_DIRECTORY / _LOCK_NAME
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(path)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _holder(path: Path) -> str:
+    try:
+        fields = json.loads(path.read_text())
+        return f"{fields['owner']} (process {fields['pid']} on {fields['host']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a process that holds its lock"
+
+
+def _last_command(root: Path) -> float:
+    manifests = (root / OWN_DIRECTORY / "backups").glob("*/manifest.json")
+    return max((path.stat().st_mtime for path in manifests), default=0.0)
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    if directory.is_dir():
+        yield from (path for path in directory.iterdir() if path.name.isdigit())

@@ -1,0 +1,115 @@
+"""What a command would do to the files of a checkpoint: exactly, in order, before it is done."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.tools.view import twin_of
+
+_SMALL = 64 * 1024
+
+
+class Kind(str, Enum):
+    CREATE = "create"
+    REPLACE = "replace"
+    DELETE = "delete"
+    MOVE = "move"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step. Paths are relative to the checkpoint, or absolute for a file outside of it.
+
+    CREATE and REPLACE have `content`, MOVE has `target`. DELETE and MOVE take directories too.
+    """
+
+    kind: Kind
+    path: str
+    content: bytes | None = None
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        has_content = self.kind in (Kind.CREATE, Kind.REPLACE)
+        if has_content != (self.content is not None) or (self.kind is Kind.MOVE) != (
+            self.target is not None
+        ):
+            raise ValueError(f"not a change: {self}")
+
+    def diff(self, root: Path) -> list[str]:
+        """How a small text file changes, as the lines of a unified diff without its header."""
+        if self.kind is Kind.MOVE:
+            return []
+        before = _text(root / self.path) if self.kind is not Kind.CREATE else ""
+        after = (self.content or b"").decode(errors="replace")
+        if before is None:
+            return []
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+        return [line for line in list(lines)[2:] if not line.startswith("@@")]
+
+    def to_dict(self, root: Path) -> dict[str, Any]:
+        described: dict[str, Any] = {"change": self.kind.value, "path": self.path}
+        if self.target is not None:
+            described["to"] = self.target
+        return described | {"diff": self.diff(root)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a command is going to do, and what the user should know before it does.
+
+    The changes are made in the order given. `outcome` says what the next run will then do.
+    """
+
+    operation: str
+    outcome: str
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self, root: Path) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "outcome": self.outcome,
+            "changes": [change.to_dict(root) for change in self.changes],
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+
+def delete_files(root: Path, paths: Sequence[Path]) -> list[Change]:
+    """Delete files, each with its checksum twin, in the order given."""
+    wanted = list(dict.fromkeys(p for path in paths for p in (path, twin_of(path)) if p.exists()))
+    return [Change(Kind.DELETE, _name(root, path)) for path in wanted]
+
+
+def replace_file(root: Path, name: str, content: bytes) -> list[Change]:
+    """Give a file new content. Its twin goes first: a stale one makes Hadoop refuse the file."""
+    twin = twin_of(root / name)
+    gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
+    return [*gone, Change(Kind.REPLACE, name, content)]
+
+
+def create_file(root: Path, name: str, content: bytes) -> list[Change]:
+    """Make a new file, without an old twin in its way."""
+    twin = twin_of(root / name)
+    gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
+    return [*gone, Change(Kind.CREATE, name, content)]
+
+
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _text(path: Path) -> str | None:
+    """A small text file's text; None for anything else."""
+    try:
+        if not path.is_file() or path.stat().st_size > _SMALL:
+            return None
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None

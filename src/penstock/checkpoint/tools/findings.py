@@ -1,0 +1,62 @@
+"""What `verify` reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Severity(str, Enum):
+    ERROR = "error"
+    """A restart fails, or loses or repeats data."""
+    WARNING = "warning"
+    """A restart works; something is not as it should be."""
+    INFO = "info"
+    """Good to know."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about a checkpoint, what both engines make of it, and what to do about it."""
+
+    severity: Severity
+    file: str
+    problem: str
+    spark: str
+    penstock: str
+    remedy: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "severity": self.severity.value,
+            "file": self.file,
+            "problem": self.problem,
+            "spark": self.spark,
+            "penstock": self.penstock,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All findings about a checkpoint, the worst first."""
+
+    path: str
+    next_batch: int
+    is_planned: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def will_restart(self) -> bool:
+        """Whether a restart goes on where the last run stopped, with nothing lost or repeated."""
+        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "willRestart": self.will_restart,
+            "nextBatch": self.next_batch,
+            "isPlanned": self.is_planned,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }

@@ -1,0 +1,113 @@
+"""A copy of a checkpoint that another query can continue from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.local_files import LocalFiles
+from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
+from penstock.checkpoint.tools import backup
+from penstock.checkpoint.tools.activity import activity_of
+from penstock.checkpoint.tools.surgery import rewind
+from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView, local_path, twin_of
+from penstock.errors import SurgeryRefusedError
+
+_SCHEMA_PATH = re.compile(r'"file:[^"]*?(/state/\d+/_stateSchema/[^"]*)"')
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What was made."""
+
+    path: Path
+    query_id: str
+    at: int | None
+    next_batch: int
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": str(self.path),
+            "queryId": self.query_id,
+            "at": self.at,
+            "nextBatch": self.next_batch,
+            "warnings": list(self.warnings),
+        }
+
+
+def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> Fork:
+    """Copy a checkpoint to a new directory under a new query id. The original is only read.
+
+    With `at`, the copy continues after that batch; refused like a rewind. While a query may be
+    writing to the original, the copy is made at its newest committed batch, because what it writes
+    beyond that is still changing. The copy appears at its place at once, complete.
+    """
+    new = local_path(location)
+    _require_free(view.root, new)
+    warnings = [
+        "Give the copy's query its own output. A file sink that already holds batches of these "
+        "ids skips them; any other sink would get the same input twice."
+    ]
+    activity = activity_of(view.root)
+    if at is None and activity.warning is not None and view.commits.newest is not None:
+        at = view.commits.newest
+        warnings.append(f"{activity.warning} The copy was made at batch {at}.")
+    if at is not None:
+        rewind(view, at)
+    new.parent.mkdir(parents=True, exist_ok=True)
+    draft = new.with_name(f".{new.name}.{uuid.uuid4()}.forking")
+    try:
+        _copy(view.root, draft)
+        if at is not None:
+            backup.apply(draft, rewind(CheckpointView(draft), at))
+            shutil.rmtree(draft / OWN_DIRECTORY)
+        warnings += _rebase_schema_paths(draft, new)
+        identity = StreamMetadata.new()
+        identity.write(LocalFiles(draft))
+        next_batch = CheckpointView(draft).next_batch
+        if new.exists():
+            new.rmdir()
+        draft.rename(new)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Fork(new, identity.id, at, next_batch, tuple(warnings))
+
+
+def _require_free(root: Path, new: Path) -> None:
+    if new.exists() and (not new.is_dir() or any(new.iterdir())):
+        raise SurgeryRefusedError(f"{new} is not empty. Name a directory that is yet to be made.")
+    if new.is_relative_to(root) or root.is_relative_to(new):
+        raise SurgeryRefusedError(f"{new} and {root} lie within one another.")
+
+
+def _copy(root: Path, draft: Path) -> None:
+    left_out = {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
+
+    def ignored(directory: str, names: list[str]) -> set[str]:
+        unwanted = left_out if Path(directory) == root else set()
+        return {name for name in names if name in unwanted or name.endswith(".tmp")}
+
+    shutil.copytree(root, draft, ignore=ignored, symlinks=True)
+
+
+def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:
+    """Let operator metadata point at the copy's schema files: Spark records their full paths."""
+    for path in sorted(draft.glob("state/*/_metadata/v2/*")):
+        if not path.name.isdigit():
+            continue
+        text = path.read_text()
+        rebased = _SCHEMA_PATH.sub(lambda match: f'"file:{new.as_posix()}{match[1]}"', text)
+        if rebased != text:
+            path.write_text(rebased)
+            twin_of(path).unlink(missing_ok=True)
+        elif "_stateSchema" in text:
+            return [
+                "The metadata of a stateful operator names its schema files by a path that is not "
+                "local; it still points at the original."
+            ]
+    return []

@@ -1,0 +1,281 @@
+"""What `show` shows: a checkpoint, or one batch of it, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.tools.activity import activity_of
+from penstock.checkpoint.tools.backup import backups_of
+from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
+from penstock.checkpoint.tools.offset_text import kind_of, movement
+from penstock.checkpoint.tools.surgery import offset_of, possible_targets
+from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
+from penstock.errors import CheckpointError, MissingBatchError
+
+_LISTED_FILES = 50
+_MAPPINGS = {"settings", "offsets", "moved", "start", "files", "commit"}
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch as the two logs have it. Times are milliseconds since 1970."""
+
+    id: int
+    status: str
+    """`committed`, `planned`, or `unreadable`."""
+    planned_at_ms: int | None
+    committed_at_ms: int | None
+    watermark_ms: int
+    next_watermark_ms: int | None
+    offsets: Mapping[str, str | None]
+    moved: Mapping[str, str]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """A source: where it is, how it got there with the newest batch, what it keeps for itself."""
+
+    name: str
+    kind: str
+    offset: str | None
+    moved: str
+    own_files: int
+    own_bytes: int
+
+
+@dataclass(frozen=True)
+class OperatorReport:
+    """A stateful operator and the versions of its state that are complete on disk."""
+
+    id: int
+    name: str | None
+    provider: str
+    partitions: int
+    recorded_partitions: int | None
+    stores: tuple[str, ...]
+    versions: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PartSize:
+    """How large a part of the checkpoint is."""
+
+    name: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CheckpointReport:
+    """Everything `show DIR` tells."""
+
+    path: str
+    query_id: str | None
+    offset_log_versions: tuple[int, ...]
+    commit_log_versions: tuple[int, ...]
+    next_batch: int
+    is_planned: bool
+    batches: tuple[BatchReport, ...]
+    sources: tuple[SourceReport, ...]
+    settings: Mapping[str, str]
+    operators: tuple[OperatorReport, ...]
+    sizes: tuple[PartSize, ...]
+    rewind_targets: tuple[int, ...]
+    undoable: tuple[str, ...]
+    in_use: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return _camel_dict(asdict(self))
+
+
+@dataclass(frozen=True)
+class BatchDetail:
+    """Everything `show DIR N` tells."""
+
+    batch: BatchReport
+    start: Mapping[str, str | None] | None
+    """The end of the batch before; None where its entry is not there."""
+    settings: Mapping[str, str]
+    reads_state_version: int | None
+    reads_state_missing: tuple[str, ...]
+    writes_state_version: int | None
+    writes_state_missing: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+    """For file sources: the input files of the batch, the first fifty."""
+    commit: Mapping[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return _camel_dict(asdict(self))
+
+
+def inspect(view: CheckpointView) -> CheckpointReport:
+    """Describe a checkpoint. Broken entries are described as such; nothing is raised for them."""
+    newest = view.newest_batch
+    entry = view.offsets.entries.get(newest) if newest is not None else None
+    metadata = entry.metadata if entry else None
+    return CheckpointReport(
+        path=str(view.root),
+        query_id=view.query_id,
+        offset_log_versions=tuple(sorted({e.version for e in view.offsets.entries.values()})),
+        commit_log_versions=tuple(sorted({c.version for c in view.commits.entries.values()})),
+        next_batch=view.next_batch,
+        is_planned=view.is_planned,
+        batches=tuple(batch_report(view, batch) for batch in view.offsets.ids),
+        sources=_sources(view, newest, entry),
+        settings=dict(metadata.conf) if metadata else {},
+        operators=_operators(view),
+        sizes=_sizes(view.root),
+        rewind_targets=tuple(possible_targets(view)),
+        undoable=tuple(backup.operation for backup in backups_of(view.root)),
+        in_use=activity_of(view.root).holder,
+    )
+
+
+def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
+    """Describe one batch. Raises MissingBatchError if the offset log has no entry for it."""
+    if batch not in view.offsets.ids:
+        ids = view.offsets.ids
+        held = f"it holds {ids[0]} to {ids[-1]}" if ids else "it is empty"
+        raise MissingBatchError(f"The offset log has no batch {batch}; {held}.")
+    entry = view.offsets.entries.get(batch)
+    before = view.offsets.entries.get(batch - 1)
+    commit = view.commits.entries.get(batch)
+    has_state = not view.state.is_empty
+    return BatchDetail(
+        batch=batch_report(view, batch),
+        start=_named(before) if before else ({} if batch == 0 else None),
+        settings=dict(entry.metadata.conf) if entry and entry.metadata else {},
+        reads_state_version=batch if has_state else None,
+        reads_state_missing=tuple(view.state.missing(batch, None)),
+        writes_state_version=batch + 1 if has_state else None,
+        writes_state_missing=tuple(view.state.missing(batch + 1, None)),
+        files=_input_files(view, entry, before),
+        commit=json.loads(commit.json) if commit else None,
+    )
+
+
+def batch_report(view: CheckpointView, batch: int) -> BatchReport:
+    """One batch, from whatever of its entries can be read."""
+    entry = view.offsets.entries.get(batch)
+    before = view.offsets.entries.get(batch - 1)
+    commit = view.commits.entries.get(batch)
+    is_committed = batch in view.commits.ids
+    problem = view.offsets.failures.get(batch) or view.commits.failures.get(batch)
+    metadata = entry.metadata if entry else None
+    offsets = _named(entry) if entry else {}
+    starts = _named(before) if before else {}
+    known = before is not None or batch == 0
+    return BatchReport(
+        id=batch,
+        status="unreadable" if problem else "committed" if is_committed else "planned",
+        planned_at_ms=(metadata.batch_timestamp_ms or None) if metadata else None,
+        committed_at_ms=_modified_ms(view.root / "commits" / str(batch)),
+        watermark_ms=metadata.batch_watermark_ms if metadata else 0,
+        next_watermark_ms=commit.next_batch_watermark_ms if commit else None,
+        offsets=offsets,
+        moved={n: movement(starts.get(n), offsets[n]) if known else "?" for n in offsets},
+        problem=problem,
+    )
+
+
+def _named(entry: OffsetSeq) -> dict[str, str | None]:
+    names = entry.source_ids or tuple(str(i) for i in range(len(entry.offsets)))
+    return dict(sorted(zip(names, entry.offsets, strict=True)))
+
+
+def _sources(
+    view: CheckpointView, newest: int | None, entry: OffsetSeq | None
+) -> tuple[SourceReport, ...]:
+    if newest is None or entry is None:
+        return ()
+    report = batch_report(view, newest)
+    found = []
+    for name, offset in report.offsets.items():
+        size = _size(view.root / "sources" / name, name)
+        moved = report.moved[name]
+        found.append(SourceReport(name, kind_of(offset), offset, moved, size.files, size.bytes))
+    return tuple(found)
+
+
+def _operators(view: CheckpointView) -> tuple[OperatorReport, ...]:
+    return tuple(
+        OperatorReport(
+            id=operator.id,
+            name=operator.name,
+            provider=operator.provider,
+            partitions=len(operator.partitions),
+            recorded_partitions=operator.recorded_partitions,
+            stores=operator.store_names or tuple(sorted({s.name for s in operator.stores})),
+            versions=tuple(operator.versions),
+            bytes=_size(operator.path, "").bytes,
+        )
+        for operator in view.state.operators
+    )
+
+
+def _input_files(
+    view: CheckpointView, entry: OffsetSeq | None, before: OffsetSeq | None
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name in _named(entry) if entry else {}:
+        log = CompactibleLog.scan(view.root / "sources" / name)
+        first = log_offset(offset_of(before, name) if before else None)
+        last = log_offset(offset_of(entry, name) if entry else None)
+        if first is None or last is None or not log.is_file_log:
+            continue
+        paths: list[str] = []
+        for number in range(first + 1, last + 1):
+            paths += _paths_in(log, number)
+        found[name] = tuple(paths[:_LISTED_FILES])
+    return found
+
+
+def _paths_in(log: CompactibleLog, number: int) -> list[str]:
+    try:
+        lines = log.entry_lines(number) if number in log.files else []
+    except CheckpointError:
+        return []
+    entries = [json.loads(line) for line in lines]
+    return [e["path"] for e in entries if e.get("batchId", number) == number]
+
+
+def _sizes(root: Path) -> tuple[PartSize, ...]:
+    parts = sorted(p.name for p in root.iterdir() if p.is_dir() and p.name != OWN_DIRECTORY)
+    sizes = [_size(root / part, part) for part in parts]
+    own = root / OWN_DIRECTORY
+    return (*sizes, _size(own, OWN_DIRECTORY)) if own.exists() else tuple(sizes)
+
+
+def _size(path: Path, name: str) -> PartSize:
+    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else []
+    return PartSize(name, len(files), sum(p.stat().st_size for p in files))
+
+
+def _modified_ms(path: Path) -> int | None:
+    try:
+        return int(path.stat().st_mtime * 1000)
+    except FileNotFoundError:
+        return None
+
+
+def _camel_dict(value: dict[str, Any]) -> dict[str, Any]:
+    """Field names as JSON has them everywhere in a checkpoint. Keys of mappings stay."""
+    return {_camel_name(k): v if k in _MAPPINGS else _camel(v) for k, v in value.items()}
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _camel_dict(value)
+    return [_camel(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _camel_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,331 @@
+"""Changing what a checkpoint says about its sources: an offset, their number, their order.
+
+A restart reads the newest two entries of the offset log, so those are what is rewritten; older ones
+keep what they said, and are no target for a rewind across the change. Nothing here changes a file:
+a Plan is made, or SurgeryRefusedError raised.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.checkpoint.json_text import to_json
+from penstock.checkpoint.offset_seq import VOID_OFFSET, OffsetSeq
+from penstock.checkpoint.tools.changes import Change, Kind, Plan, delete_files, replace_file
+from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
+from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
+from penstock.errors import SurgeryRefusedError
+
+
+def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
+    """Make the next batch of a source start at another offset, `-` for the source's beginning.
+
+    The offset is put into the newest two entries: the newest is where the next batch starts, and
+    sources of Spark's first API are asked on restart for the batch between the two, which must not
+    run backwards. Of the batch itself nothing is run again.
+    """
+    newest = _newest_committed(view, "set-offset")
+    position = position_of(view.entry(newest), source)
+    parsed = parse_offset(offset)
+    old = view.entry(newest).offsets[position]
+    cut = _cut_file_log(view, view.root / "sources" / source, parsed)
+
+    def changed(entry: OffsetSeq) -> OffsetSeq:
+        if entry.source_ids is not None and source not in entry.source_ids:
+            return entry
+        offsets = list(entry.offsets)
+        offsets[position_of(entry, source)] = parsed
+        return replace(entry, offsets=tuple(offsets))
+
+    also = f" and offsets/{newest - 1}" if newest > 0 else ""
+    return Plan(
+        operation=f"set-offset {source}",
+        outcome=(
+            f"Batch {newest + 1} of source {source} starts at {parsed or 'its beginning'} instead "
+            f"of {old or 'its beginning'}. offsets/{newest}{also} now say so; the output of batch "
+            f"{newest} stays as it is."
+        ),
+        changes=(*_rewrite(view, changed), *cut),
+        warnings=_offset_warnings(view, source, old, parsed),
+    )
+
+
+def add_source(view: CheckpointView, at: str | None = None, offset: str = VOID_OFFSET) -> Plan:
+    """Make room for one more source: at a position, at the end, or under a new name.
+
+    With the offset `-` the source starts at its own beginning.
+    """
+    newest = _newest(view, "add-source")
+    entry = view.entry(newest)
+    parsed = parse_offset(offset)
+    if entry.source_ids is not None and not _is_positional(entry):
+        return _add_named(view, entry, at, parsed)
+    count = len(entry.offsets) if entry.source_ids is None else _positions(entry)
+    index = count if at is None else _number(at, count + 1, "a position")
+    order: list[int | None] = [*range(index), None, *range(index, count)]
+    return Plan(
+        operation=f"add-source --at {index}",
+        outcome=f"The query may have {count + 1} sources; number {index} is new and starts at "
+        f"{parsed or 'its beginning'}.",
+        changes=tuple(_reordered(view, order, parsed)),
+        warnings=_plan_warnings(view),
+    )
+
+
+def remove_source(view: CheckpointView, source: str) -> Plan:
+    """Forget a source; those after it move up by one."""
+    newest = _newest(view, "remove-source")
+    entry = view.entry(newest)
+    position = position_of(entry, source)
+    if len(entry.offsets) == 1:
+        raise SurgeryRefusedError("It is the only source. A query needs one: use a new checkpoint.")
+    what = f"Source {source} is forgotten at {entry.offsets[position] or 'its beginning'}"
+    if entry.source_ids is not None and not _is_positional(entry):
+        changes = _remove_named(view, source)
+    else:
+        number = position if entry.source_ids is None else int(entry.source_ids[position])
+        count = len(entry.offsets) if entry.source_ids is None else _positions(entry)
+        changes = _reordered(view, [i for i in range(count) if i != number], None)
+    return Plan(
+        operation=f"remove-source {source}",
+        outcome=f"{what}: the query is expected without it.",
+        changes=tuple(changes),
+        warnings=_plan_warnings(view),
+    )
+
+
+def reorder_sources(view: CheckpointView, order: Sequence[int]) -> Plan:
+    """Put the sources in another order: `2 0 1` makes what is number 2 now number 0."""
+    entry = view.entry(_newest(view, "reorder-sources"))
+    if entry.source_ids is not None and not _is_positional(entry):
+        raise SurgeryRefusedError("The sources have names, so their order does not matter.")
+    count = len(entry.offsets) if entry.source_ids is None else _positions(entry)
+    if sorted(order) != list(range(count)):
+        raise SurgeryRefusedError(
+            f"{' '.join(map(str, order))} is not an order of the {count} sources: name each of "
+            f"{' '.join(map(str, range(count)))} once."
+        )
+    if list(order) == list(range(count)):
+        raise SurgeryRefusedError("That is the order they are in.")
+    return Plan(
+        operation=f"reorder-sources {' '.join(map(str, order))}",
+        outcome="The sources are expected in the new order: "
+        + ", ".join(f"{new} was {old}" for new, old in enumerate(order)),
+        changes=tuple(_reordered(view, list(order), None)),
+    )
+
+
+def position_of(entry: OffsetSeq, source: str) -> int:
+    """The place of a source's offset in an entry, by number or name."""
+    names = entry.source_ids or tuple(str(i) for i in range(len(entry.offsets)))
+    if source not in names:
+        raise SurgeryRefusedError(f"There is no source {source!r}; there are {', '.join(names)}.")
+    return names.index(source)
+
+
+def parse_offset(text: str) -> str | None:
+    """An offset as the log has it: JSON on one line, or None for `-`."""
+    if text.strip() == VOID_OFFSET:
+        return None
+    try:
+        return to_json(json.loads(text))
+    except ValueError as exc:
+        raise SurgeryRefusedError(
+            f"{text!r} is not JSON ({exc}). An offset is JSON, as `show` prints it; quote it for "
+            "your shell."
+        ) from exc
+
+
+def _newest(view: CheckpointView, operation: str) -> int:
+    newest = view.newest_batch
+    if newest is None:
+        raise SurgeryRefusedError(f"There is nothing to {operation}: no batch has been planned.")
+    view.entry(newest)
+    if newest > 0:
+        view.entry(newest - 1)
+    return newest
+
+
+def _newest_committed(view: CheckpointView, operation: str) -> int:
+    newest = _newest(view, operation)
+    if view.is_planned:
+        raise SurgeryRefusedError(
+            f"Batch {newest} is planned with the offsets it has and runs first on restart. Drop it "
+            f"first: penstock checkpoint replan {view.root} --yes"
+        )
+    return newest
+
+
+def _cut_file_log(view: CheckpointView, directory: Path, new: str | None) -> list[Change]:
+    """For a file source: forget the files it saw after the new offset. Nothing for any other."""
+    log = CompactibleLog.scan(directory)
+    if not log.is_file_log:
+        return []
+    number = log_offset(new)
+    if number is None or number < -1:
+        raise SurgeryRefusedError(
+            f'This is a file source: its offset is {{"logOffset":N}}, not {new}.'
+        )
+    if number > log.newest:
+        raise SurgeryRefusedError(
+            f"The file source has planned entries up to {log.newest} only; it cannot be put at "
+            f"{number}. Files it has not planned yet cannot be skipped this way."
+        )
+    return delete_files(view.root, log.beyond(number))
+
+
+def _rewrite(view: CheckpointView, changed: Callable[[OffsetSeq], OffsetSeq]) -> list[Change]:
+    """Rewrite the newest two entries, the newest last: it is the one that counts."""
+    newest = view.newest_batch or 0
+    changes: list[Change] = []
+    for batch in (newest - 1, newest) if newest > 0 else (newest,):
+        before = view.entry(batch)
+        after = changed(before)
+        if after != before:
+            content = view.directory.offset_log.serialize(after)
+            changes += replace_file(view.root, f"offsets/{batch}", content)
+    return changes
+
+
+def _reordered(
+    view: CheckpointView, order: Sequence[int | None], new_offset: str | None
+) -> list[Change]:
+    """Rewrite entries and directories for a new order; None in it is a source that is new."""
+    counts = {len(view.entry(view.newest_batch or 0).offsets)}
+
+    def changed(entry: OffsetSeq) -> OffsetSeq:
+        if entry.source_ids is not None:
+            offsets = dict(zip(entry.source_ids, entry.offsets, strict=True))
+            pairs = [
+                (str(new), new_offset if old is None else offsets[str(old)])
+                for new, old in enumerate(order)
+                if (old is None and new_offset is not None) or str(old) in offsets
+            ]
+            return replace(
+                entry,
+                source_ids=tuple(name for name, _ in pairs),
+                offsets=tuple(offset for _, offset in pairs),
+            )
+        if len(entry.offsets) not in counts:
+            raise SurgeryRefusedError(
+                "The newest two entries differ in their number of sources. See what verify says."
+            )
+        return replace(
+            entry,
+            offsets=tuple(new_offset if old is None else entry.offsets[old] for old in order),
+        )
+
+    return [*_rewrite(view, changed), *_moved_directories(view, order)]
+
+
+def _moved_directories(view: CheckpointView, order: Sequence[int | None]) -> list[Change]:
+    """Move `sources/<n>` to where their sources are now, by way of a place of our own."""
+    root = view.root
+    kept = {old: new for new, old in enumerate(order) if old is not None}
+    existing = [p for p in (root / "sources").glob("*") if p.is_dir() and p.name.isdigit()]
+    gone = [p for p in existing if int(p.name) not in kept]
+    moving = [p for p in existing if kept.get(int(p.name), int(p.name)) != int(p.name)]
+    moving.sort(key=lambda p: int(p.name))
+    staging = f"{OWN_DIRECTORY}/moving"
+    return [
+        *(Change(Kind.DELETE, f"sources/{p.name}") for p in gone),
+        *(Change(Kind.MOVE, f"sources/{p.name}", target=f"{staging}/{p.name}") for p in moving),
+        *(
+            Change(Kind.MOVE, f"{staging}/{p.name}", target=f"sources/{kept[int(p.name)]}")
+            for p in moving
+        ),
+    ]
+
+
+def _add_named(
+    view: CheckpointView, entry: OffsetSeq, name: str | None, offset: str | None
+) -> Plan:
+    if name is None or name in (entry.source_ids or ()):
+        raise SurgeryRefusedError(
+            f"The sources have names ({', '.join(entry.source_ids or ())}): give the new one's "
+            "with --at."
+        )
+    if offset is None:
+        raise SurgeryRefusedError(
+            "The sources have names: a new one needs no place in the checkpoint. Add it to the "
+            "query and it starts at its beginning; give --offset to start it elsewhere."
+        )
+
+    def changed(old: OffsetSeq) -> OffsetSeq:
+        names, offsets = (*(old.source_ids or ()), name or ""), (*old.offsets, offset)
+        return replace(old, source_ids=names, offsets=offsets)
+
+    return Plan(
+        operation=f"add-source --at {name}",
+        outcome=f"The source {name} may be added to the query; it starts at {offset}.",
+        changes=tuple(_rewrite(view, changed)),
+        warnings=_plan_warnings(view),
+    )
+
+
+def _remove_named(view: CheckpointView, name: str) -> list[Change]:
+    def changed(old: OffsetSeq) -> OffsetSeq:
+        kept = [
+            pair for pair in zip(old.source_ids or (), old.offsets, strict=True) if pair[0] != name
+        ]
+        return replace(old, source_ids=tuple(n for n, _ in kept), offsets=tuple(o for _, o in kept))
+
+    directory = view.root / "sources" / name
+    gone = [Change(Kind.DELETE, f"sources/{name}")] if directory.exists() else []
+    return [*_rewrite(view, changed), *gone]
+
+
+def _is_positional(entry: OffsetSeq) -> bool:
+    """Whether the names of an entry of format v2 are nothing but positions."""
+    return all(name.isdigit() for name in entry.source_ids or ())
+
+
+def _positions(entry: OffsetSeq) -> int:
+    return max((int(name) for name in entry.source_ids or ()), default=-1) + 1
+
+
+def _number(text: str, below: int, what: str) -> int:
+    if not text.isdigit() or int(text) >= below:
+        raise SurgeryRefusedError(f"{text!r} is not {what} from 0 to {below - 1}.")
+    return int(text)
+
+
+def _offset_warnings(
+    view: CheckpointView, source: str, old: str | None, new: str | None
+) -> tuple[str, ...]:
+    warnings = [
+        "Moved forward, the input in between is never processed; moved back, it is processed "
+        "again, in batches with new ids, and every sink will hold it twice."
+    ]
+    if not view.state.is_empty:
+        warnings.append(
+            "This query keeps state: input processed again is counted again, and rows older than "
+            "the watermark are dropped."
+        )
+    if old is not None and new is not None and _shape(old) != _shape(new):
+        warnings.append(
+            f"{new} does not look like the offset of source {source} so far, {old}. A source given "
+            "an offset it cannot read fails on restart."
+        )
+    return tuple(warnings)
+
+
+def _plan_warnings(view: CheckpointView) -> tuple[str, ...]:
+    if view.state.is_empty:
+        return ()
+    return (
+        "This query keeps state. Sources may come and go below a stateful operator only while its "
+        "schema and the number and order of stateful operators stay as they are.",
+    )
+
+
+def _shape(offset: str) -> object:
+    """What two offsets of one source have in common: the type, and the keys of an object."""
+    try:
+        value = json.loads(offset)
+    except ValueError:
+        return str
+    return tuple(sorted(value)) if isinstance(value, dict) else type(value)

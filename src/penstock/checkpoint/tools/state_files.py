@@ -1,0 +1,276 @@
+"""The files of the state stores: which versions are there, and what a version needs to be loaded.
+
+    state/<operator>/<partition>/[<store>/]  N.delta  N.snapshot        HDFS-backed provider
+                                             N.zip  N.changelog         RocksDB
+                                             N_<id>.zip  N_<id>.changelog   RocksDB, format 2
+    state/<operator>/_metadata/              what the operator is
+
+Batch N reads version N and writes version N+1; version 0 is empty and has no file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+DEFAULT_STORE = "default"
+
+_VERSION_FILE = re.compile(r"(\d+)(?:_([0-9a-fA-F-]+))?\.(delta|snapshot|zip|changelog)")
+_NAMED_AFTER_VERSION = re.compile(
+    r"\.?(\d+)(?:_[0-9a-fA-F-]+)?\.(?:delta|snapshot|zip|changelog)\b"
+)
+_COMPLETE = ("snapshot", "zip")
+_HDFS = ("delta", "snapshot")
+
+
+@dataclass(frozen=True)
+class VersionFile:
+    """One file of a state store."""
+
+    path: Path
+    version: int
+    kind: str
+    unique_id: str | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it holds a whole version by itself, not only what changed in one."""
+        return self.kind in _COMPLETE
+
+
+@dataclass(frozen=True)
+class StateStore:
+    """One store of one partition of one operator."""
+
+    operator: int
+    partition: int
+    name: str
+    path: Path
+    files: tuple[VersionFile, ...] = ()
+
+    @cached_property
+    def by_version(self) -> dict[int, list[VersionFile]]:
+        found: dict[int, list[VersionFile]] = {}
+        for file in self.files:
+            found.setdefault(file.version, []).append(file)
+        return found
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that can be loaded, ascending."""
+        return [v for v in sorted(self.by_version) if self.can_load(v)]
+
+    def can_load(self, version: int, unique_id: str | None = None) -> bool:
+        """Whether every file is there that loading a version takes.
+
+        That is a complete file of it, or its changes and all changes back to a complete file or
+        to version 0. `unique_id` narrows the newest of them to the file the commit log names.
+        """
+        wanted, wanted_id = version, unique_id
+        while wanted > 0:
+            found = [
+                file
+                for file in self.by_version.get(wanted, ())
+                if wanted_id is None or file.unique_id == wanted_id
+            ]
+            if any(f.is_complete for f in found):
+                return True
+            if not found:
+                return False
+            wanted, wanted_id = wanted - 1, None
+        return True
+
+    def beyond(self, version: int) -> list[VersionFile]:
+        return [f for f in self.files if f.version > version]
+
+    def file_names_beyond(self, version: int) -> list[Path]:
+        """All files that belong to later versions, checksums and temporary files included."""
+        found = []
+        for path in sorted(self.path.iterdir()):
+            match = _NAMED_AFTER_VERSION.match(path.name)
+            if match and path.is_file() and int(match.group(1)) > version:
+                found.append(path)
+        return found
+
+
+@dataclass(frozen=True)
+class StateOperator:
+    """A stateful operator: what its metadata says it is, and its stores on disk."""
+
+    id: int
+    path: Path
+    stores: tuple[StateStore, ...]
+    name: str | None = None
+    recorded_partitions: int | None = None
+    store_names: tuple[str, ...] = ()
+
+    @property
+    def partitions(self) -> list[int]:
+        return sorted({store.partition for store in self.stores})
+
+    @property
+    def provider(self) -> str:
+        """`HDFS-backed` or `RocksDB`, by the files on disk; `unknown` where there are none."""
+        kinds = {file.kind for store in self.stores for file in store.files}
+        if not kinds:
+            return "unknown"
+        return "HDFS-backed" if kinds <= set(_HDFS) else "RocksDB"
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that every store of every partition can load, ascending."""
+        per_store = [set(store.versions) for store in self.stores]
+        return sorted(set.intersection(*per_store)) if per_store else []
+
+    def missing(
+        self, version: int, partitions: int | None, ids: UniqueIds | None = None
+    ) -> list[str]:
+        """What stands in the way of loading a version, one text a store; empty if nothing does."""
+        if version <= 0:
+            return []
+        expected = self.recorded_partitions or partitions or len(self.partitions)
+        names = self.store_names or tuple(sorted({s.name for s in self.stores})) or (DEFAULT_STORE,)
+        by_key = {(store.partition, store.name): store for store in self.stores}
+        found = []
+        for partition in range(expected):
+            for number, name in enumerate(names):
+                store = by_key.get((partition, name))
+                unique_id = _unique_id(ids, self.id, partition, number, len(names))
+                if store is None or not store.can_load(version, unique_id):
+                    place = f"state/{self.id}/{partition}"
+                    found.append(place if name == DEFAULT_STORE else f"{place}/{name}")
+        return found
+
+
+UniqueIds = Mapping[int, tuple[tuple[str, ...], ...]]
+"""Operator -> partition -> the ids of its stores' newest files, as the commit log has them."""
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """Everything below `state/`."""
+
+    root: Path
+    operators: tuple[StateOperator, ...] = ()
+    strangers: tuple[Path, ...] = field(default=())
+
+    @classmethod
+    def scan(cls, root: Path) -> StateFiles:
+        """Read the directory. A missing one is a query without state."""
+        children = sorted(root.iterdir()) if root.is_dir() else []
+        operators = [_operator(path) for path in children if _is_number(path)]
+        operators.sort(key=lambda operator: operator.id)
+        strangers = tuple(p for p in children if not _is_number(p) and p.name != "_metadata")
+        return cls(root, tuple(operators), strangers)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.operators and not self.strangers
+
+    def missing(
+        self, version: int, partitions: int | None, ids: UniqueIds | None = None
+    ) -> list[str]:
+        """The stores, as paths, from which a version cannot be loaded."""
+        return [
+            path
+            for operator in self.operators
+            for path in operator.missing(version, partitions, ids)
+        ]
+
+    def paths_beyond(self, version: int) -> list[Path]:
+        """Every file written for later versions, and operator metadata of later batches.
+
+        Batch N writes version N+1, so metadata of a batch at or above `version` is later.
+        """
+        found = []
+        for operator in self.operators:
+            for store in operator.stores:
+                found += store.file_names_beyond(version)
+            found += _later_metadata(operator.path / "_metadata" / "v2", version)
+        return found
+
+    def complete_beyond(self, version: int) -> list[VersionFile]:
+        """The files that hold a whole later version, which Spark would load without a question."""
+        return [
+            file
+            for operator in self.operators
+            for store in operator.stores
+            for file in store.beyond(version)
+            if file.is_complete and file.unique_id is None
+        ]
+
+
+def _later_metadata(directory: Path, first_batch: int) -> Iterable[Path]:
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        digits = path.name.removeprefix(".").removesuffix(".crc")
+        if digits.isdigit() and int(digits) >= max(first_batch, 1):
+            yield path
+
+
+def _operator(path: Path) -> StateOperator:
+    stores = [
+        store
+        for partition in sorted(path.iterdir())
+        if _is_number(partition)
+        for store in _stores(int(path.name), partition)
+    ]
+    stores.sort(key=lambda store: (store.partition, store.name))
+    metadata = _operator_metadata(path / "_metadata")
+    infos = metadata.get("stateStoreInfo") or []
+    return StateOperator(
+        id=int(path.name),
+        path=path,
+        stores=tuple(stores),
+        name=(metadata.get("operatorInfo") or {}).get("operatorName"),
+        recorded_partitions=max((info.get("numPartitions", 0) for info in infos), default=None),
+        store_names=tuple(info["storeName"] for info in infos if "storeName" in info),
+    )
+
+
+def _stores(operator: int, partition: Path) -> Iterable[StateStore]:
+    default = _version_files(partition)
+    named = [p for p in partition.iterdir() if p.is_dir() and _version_files(p)]
+    if default or not named:
+        yield StateStore(operator, int(partition.name), DEFAULT_STORE, partition, default)
+    for path in named:
+        yield StateStore(operator, int(partition.name), path.name, path, _version_files(path))
+
+
+def _version_files(directory: Path) -> tuple[VersionFile, ...]:
+    found = []
+    for path in directory.iterdir():
+        match = _VERSION_FILE.fullmatch(path.name)
+        if match and path.is_file():
+            found.append(VersionFile(path, int(match[1]), match[3], match[2]))
+    return tuple(sorted(found, key=lambda file: (file.version, file.kind)))
+
+
+def _operator_metadata(directory: Path) -> dict[str, Any]:
+    """What the operator wrote about itself; empty where it wrote nothing that can be read."""
+    numbered = directory / "v2"
+    later = [p for p in numbered.iterdir() if _is_number(p)] if numbered.is_dir() else []
+    path = max(later, key=lambda p: int(p.name)) if later else directory / "metadata"
+    try:
+        value = json.loads(path.read_text().partition("\n")[2])
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _unique_id(
+    ids: UniqueIds | None, operator: int, partition: int, number: int, stores: int
+) -> str | None:
+    per_partition = (ids or {}).get(operator)
+    if per_partition is None or partition >= len(per_partition):
+        return None
+    of_stores = per_partition[partition]
+    return of_stores[number] if len(of_stores) == stores else None
+
+
+def _is_number(path: Path) -> bool:
+    return path.name.isdigit()

@@ -1,0 +1,262 @@
+"""Checking a checkpoint against every rule that a restart relies on, before the restart does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.checkpoint.tools.backup import interrupted
+from penstock.checkpoint.tools.findings import Finding, Severity, Verification
+from penstock.checkpoint.tools.surgery import possible_targets
+from penstock.checkpoint.tools.verify_files import (
+    check_checksums,
+    check_file_sources,
+    check_leftovers,
+    check_schema_paths,
+    check_state,
+)
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointError
+
+_ORDER = list(Severity)
+_SAME = "the same"
+_NOT_READ = "does not read it on restart"
+
+
+def verify(view: CheckpointView) -> Verification:
+    """Apply every check. Nothing is changed."""
+    checks = (
+        _check_interrupted,
+        _check_metadata,
+        _check_newest_entries,
+        _check_commit_position,
+        _check_source_counts,
+        _check_history,
+        _check_watermark,
+        check_checksums,
+        check_state,
+        check_schema_paths,
+        check_file_sources,
+        check_leftovers,
+    )
+    findings = [finding for check in checks for finding in check(view)]
+    findings.sort(key=lambda finding: _ORDER.index(finding.severity))
+    return Verification(str(view.root), view.next_batch, view.is_planned, tuple(findings))
+
+
+def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
+    backup = interrupted(view.root)
+    if backup is not None:
+        yield Finding(
+            Severity.ERROR,
+            view.relative(backup.path),
+            f"`penstock checkpoint {backup.operation}` was interrupted.",
+            "runs on whatever it finds, half changed",
+            "the same",
+            f"penstock checkpoint undo {view.root} --yes",
+        )
+
+
+def _check_metadata(view: CheckpointView) -> Iterator[Finding]:
+    """Rule 6: the query id is there if anything else is."""
+    try:
+        metadata = StreamMetadata.read(view.directory.files)
+    except CheckpointError as exc:
+        yield Finding(
+            Severity.ERROR,
+            "metadata",
+            str(exc).partition(" It should")[0],
+            "fails: Error reading stream metadata from .../metadata",
+            "fails with the same message",
+            'restore the file from a backup, or write {"id":"<uuid>"} with the id that the '
+            "progress of earlier runs shows",
+        )
+        return
+    if metadata is None and (view.offsets.ids or view.commits.ids):
+        yield Finding(
+            Severity.ERROR,
+            "metadata",
+            "The file with the query's id is missing, but there are log entries.",
+            "4.2 and newer fail: Checkpoint location ... is in an inconsistent state: the metadata "
+            "file is missing but offset and/or commit logs contain data. Older versions take a new "
+            "id, and a sink that remembers query ids writes old batches again",
+            "fails with the message of 4.2",
+            'restore the file, or write {"id":"<uuid>"} with the id that the progress of earlier '
+            "runs shows",
+        )
+    elif metadata is None:
+        yield _fresh()
+
+
+def _fresh() -> Finding:
+    text = "starts a new query at batch 0"
+    return Finding(Severity.INFO, "metadata", "No query has run here yet.", text, text, "none")
+
+
+def _check_newest_entries(view: CheckpointView) -> Iterator[Finding]:
+    """Rule 2: the newest two offset entries and the newest commit can be read."""
+    newest = view.newest_batch
+    if newest is None:
+        return
+    for batch in (newest, newest - 1) if newest > 0 else (newest,):
+        if batch in view.offsets.failures:
+            yield _unreadable(view, "offsets", batch, view.offsets.failures[batch])
+        elif batch not in view.offsets.entries:
+            yield Finding(
+                Severity.ERROR,
+                f"offsets/{batch}",
+                f"The entry is missing; batch {newest} starts where it ends.",
+                f"fails: batch {batch} doesn't exist",
+                f"fails: batch {batch} doesn't exist: offsets/{batch} is needed to run batch "
+                f"{newest}",
+                _rewind_remedy(view, "restore the file"),
+            )
+    committed = view.commits.newest
+    if committed is not None and committed in view.commits.failures:
+        yield _unreadable(view, "commits", committed, view.commits.failures[committed])
+
+
+def _unreadable(view: CheckpointView, log: str, batch: int, why: str) -> Finding:
+    path = view.root / log / str(batch)
+    what = "empty" if path.stat().st_size == 0 else "torn or garbage"
+    remedy = f"restore {path} from a backup"
+    if log == "commits":
+        remedy = f"move {path} away: batch {batch} then runs again, with the same offsets and id"
+    elif batch == view.newest_batch and batch not in view.commits.ids:
+        remedy = f"move {path} away: batch {batch} had not run, and is then planned anew"
+    return Finding(
+        Severity.ERROR,
+        f"{log}/{batch}",
+        f"The entry is {what}. {why}",
+        "fails: Failed to read log file ...",
+        f"fails: {why}",
+        remedy,
+    )
+
+
+def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
+    """Rule 2: the newest commit is the newest batch or the one before."""
+    newest, committed = view.newest_batch, view.commits.newest
+    if committed is not None and (newest is None or committed > newest):
+        after = "empty" if newest is None else f"at {newest}"
+        yield Finding(
+            Severity.ERROR,
+            f"commits/{committed}",
+            f"Batch {committed} is committed, but the offset log is {after}.",
+            f"runs batch {newest or 0} again without a word: its output is written twice",
+            f"fails: batch {committed} doesn't exist in the offset log",
+            _rewind_remedy(view, f"restore offsets/{committed}"),
+        )
+    elif newest is not None and newest > 0 and committed is None:
+        yield Finding(
+            Severity.WARNING,
+            "commits",
+            f"No batch is committed, although batch {newest} is planned.",
+            f"logs `no commit log present` and runs batch {newest}; takes batch {newest - 1} for "
+            "done",
+            _SAME,
+            f"if batch {newest - 1} was not done, its input is lost: restore commits/",
+        )
+    elif newest is not None and committed is not None and committed < newest - 1:
+        yield Finding(
+            Severity.ERROR,
+            f"commits/{committed}",
+            f"Batch {newest} is planned, but the newest commit is {committed}. Batches "
+            f"{committed + 1} to {newest - 1} have no commit.",
+            f"warns: Batch completion log latest batch id is {committed}, which is not trailing "
+            f"batchid {newest} by one; then runs batch {newest} and takes those between for done",
+            _SAME,
+            "if they were done, nothing (asynchronous progress tracking leaves this); if not, "
+            f"penstock checkpoint rewind {view.root} --to {committed} --yes",
+        )
+
+
+def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
+    """Rule 8: entries agree about the sources. A restart reads the newest two."""
+    newest = view.newest_batch
+    if newest is None:
+        return
+    entries = {b: e for b, e in view.offsets.entries.items() if e.source_ids is None}
+    if newest not in entries:
+        return
+    now = len(entries[newest].offsets)
+    before = entries.get(newest - 1)
+    if before is not None and len(before.offsets) != now:
+        was = len(before.offsets)
+        message = (
+            f"There are [{was}] sources in the checkpoint offsets and now there are [{now}] "
+            "sources requested by the query. Cannot continue."
+        )
+        yield Finding(
+            Severity.ERROR,
+            f"offsets/{newest - 1}",
+            f"It has {was} sources, offsets/{newest} has {now}.",
+            f"fails: {message}",
+            f"fails: {message}",
+            f"penstock checkpoint undo {view.root} --yes if a command left this, else restore the "
+            "entry",
+        )
+    older = [b for b, e in entries.items() if b < newest - 1 and len(e.offsets) != now]
+    if older:
+        yield Finding(
+            Severity.INFO,
+            f"offsets/{max(older)}",
+            f"Entries up to this one have another number of sources than now ({now}).",
+            _NOT_READ,
+            _NOT_READ,
+            "none; a rewind to there would need the query as it was then",
+        )
+
+
+def _check_history(view: CheckpointView) -> Iterator[Finding]:
+    """Entries that no restart reads, but a rewind would."""
+    ids = view.offsets.ids
+    recent = set(ids[-2:])
+    for batch, why in view.offsets.failures.items():
+        if batch not in recent:
+            yield _old_entry(f"offsets/{batch}", f"The entry cannot be read. {why}")
+    for batch, why in view.commits.failures.items():
+        if batch != view.commits.newest:
+            yield _old_entry(f"commits/{batch}", f"The entry cannot be read. {why}")
+    for name, found in (("offsets", ids[:-1]), ("commits", view.commits.ids)):
+        gaps = [n for n in range(found[0], found[-1]) if n not in found] if found else []
+        if gaps:
+            listed = ", ".join(map(str, gaps[:5])) + (" ..." if len(gaps) > 5 else "")
+            yield _old_entry(f"{name}/{gaps[0]}", f"Entries are missing in between: {listed}.")
+
+
+def _old_entry(file: str, problem: str) -> Finding:
+    return Finding(
+        Severity.WARNING, file, problem, _NOT_READ, _NOT_READ, "none; no rewind to there any more"
+    )
+
+
+def _check_watermark(view: CheckpointView) -> Iterator[Finding]:
+    """Rule 4: the watermark never goes back, within the offset log or from a commit to the next."""
+    reached, where = 0, ""
+    for batch in view.offsets.ids:
+        entry, commit = view.offsets.entries.get(batch), view.commits.entries.get(batch)
+        if entry is not None and entry.metadata is not None:
+            watermark = entry.metadata.batch_watermark_ms
+            if watermark < reached:
+                yield Finding(
+                    Severity.WARNING,
+                    f"offsets/{batch}",
+                    f"The watermark goes back, from {reached} in {where} to {watermark}.",
+                    "goes on with the larger of the newest two; rows may be counted as late that "
+                    "were not, or state kept longer",
+                    _SAME,
+                    "none if the query was rewound or its watermark changed; else two queries have "
+                    "used this checkpoint",
+                )
+            reached, where = watermark, f"offsets/{batch}"
+        if commit is not None and commit.next_batch_watermark_ms > reached:
+            reached, where = commit.next_batch_watermark_ms, f"commits/{batch}"
+
+
+def _rewind_remedy(view: CheckpointView, otherwise: str) -> str:
+    """A rewind to the newest batch that allows it; else the other thing."""
+    targets = possible_targets(view)
+    if not targets:
+        return otherwise
+    return f"{otherwise}, or penstock checkpoint rewind {view.root} --to {targets[-1]}"

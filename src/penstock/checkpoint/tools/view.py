@@ -1,0 +1,150 @@
+"""A local checkpoint as the tools see it, read leniently: a broken one can be looked into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from penstock.checkpoint.commit_log import CommitMetadata
+from penstock.checkpoint.directory import CheckpointDirectory
+from penstock.checkpoint.local_files import LocalFiles
+from penstock.checkpoint.metadata_log import MetadataLog
+from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.checkpoint.tools.state_files import StateFiles
+from penstock.errors import CheckpointError, MissingBatchError
+
+T = TypeVar("T")
+
+OWN_DIRECTORY = ".penstock"
+"""Where Penstock keeps what is its own below a checkpoint. Neither engine looks there."""
+
+_PARTS = ("metadata", "offsets", "commits", "state", "sources")
+
+
+@dataclass(frozen=True)
+class LogContent(Generic[T]):
+    """A log as far as it can be read: its entries, and why the others cannot be."""
+
+    entries: dict[int, T]
+    failures: dict[int, str]
+
+    @property
+    def ids(self) -> list[int]:
+        """All batch ids that have a file, ascending, readable or not."""
+        return sorted({*self.entries, *self.failures})
+
+    @property
+    def newest(self) -> int | None:
+        return max(self.ids, default=None)
+
+
+class CheckpointView:
+    """The checkpoint in a local directory. What was read once is not read again."""
+
+    def __init__(self, location: str | Path) -> None:
+        """Raises CheckpointError if there is nothing at `location` that looks like a checkpoint."""
+        self.root = local_path(location)
+        if not self.root.is_dir():
+            raise CheckpointError(f"There is no directory {self.root}.")
+        if not any((self.root / part).exists() for part in _PARTS):
+            raise CheckpointError(
+                f"{self.root} is not a checkpoint: it has none of {', '.join(_PARTS)}."
+            )
+        self.directory = CheckpointDirectory(LocalFiles(self.root))
+
+    @cached_property
+    def offsets(self) -> LogContent[OffsetSeq]:
+        return _read_log(self.directory.offset_log)
+
+    @cached_property
+    def commits(self) -> LogContent[CommitMetadata]:
+        return _read_log(self.directory.commit_log)
+
+    @cached_property
+    def state(self) -> StateFiles:
+        return StateFiles.scan(self.root / "state")
+
+    @property
+    def query_id(self) -> str | None:
+        """The query's id; None where the file is missing or cannot be read."""
+        try:
+            metadata = StreamMetadata.read(self.directory.files)
+        except CheckpointError:
+            return None
+        return metadata.id if metadata else None
+
+    @property
+    def newest_batch(self) -> int | None:
+        """The newest batch that was planned; None on a new checkpoint."""
+        return self.offsets.newest
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the newest batch is planned and not committed, so that it runs on restart."""
+        newest, committed = self.newest_batch, self.commits.newest
+        return newest is not None and (committed is None or committed < newest)
+
+    @property
+    def next_batch(self) -> int:
+        """The id of the batch that runs first on restart."""
+        newest = self.newest_batch
+        if newest is None:
+            return 0
+        return newest if self.is_planned else newest + 1
+
+    def entry(self, batch_id: int) -> OffsetSeq:
+        """An entry of the offset log. Raises CheckpointError, saying why, if it cannot be had."""
+        return _entry(self.offsets, batch_id, f"{self.root}/offsets/{batch_id}")
+
+    def commit(self, batch_id: int) -> CommitMetadata:
+        """An entry of the commit log. Raises CheckpointError, saying why, if it cannot be had."""
+        return _entry(self.commits, batch_id, f"{self.root}/commits/{batch_id}")
+
+    def relative(self, path: Path) -> str:
+        """How a file is called in reports: from the root of the checkpoint."""
+        return (
+            path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+        )
+
+
+def local_path(location: str | Path) -> Path:
+    """The local directory a location means. Raises CheckpointError for any other file system."""
+    text = str(location)
+    if text.startswith("file:"):
+        text = "/" + text[len("file:") :].lstrip("/")
+    elif "://" in text:
+        raise CheckpointError(
+            f"{text} is not a local path. These commands need no JVM and so read local "
+            "directories only: copy the checkpoint here, and back after a change."
+        )
+    return Path(text).absolute()
+
+
+def twin_of(path: Path) -> Path:
+    """Where Hadoop's checksummed file system keeps the checksum of a file."""
+    return path.with_name(f".{path.name}.crc")
+
+
+def _read_log(log: MetadataLog[T]) -> LogContent[T]:
+    entries: dict[int, T] = {}
+    failures: dict[int, str] = {}
+    for batch_id in log.list_batches():
+        try:
+            entry = log.get(batch_id)
+        except (CheckpointError, OSError) as exc:
+            failures[batch_id] = str(exc).partition("\n")[0]
+            continue
+        if entry is not None:
+            entries[batch_id] = entry
+    return LogContent(entries, failures)
+
+
+def _entry(log: LogContent[T], batch_id: int, path: str) -> T:
+    if batch_id in log.entries:
+        return log.entries[batch_id]
+    if batch_id in log.failures:
+        raise CheckpointError(log.failures[batch_id])
+    raise MissingBatchError(f"batch {batch_id} doesn't exist: there is no {path}.")

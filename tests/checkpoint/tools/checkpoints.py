@@ -1,0 +1,115 @@
+"""Checkpoints as Spark leaves them, made by hand: only the files, no JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+QUERY_ID = "5a3b0f0e-1111-4222-8333-944455556666"
+PARTITIONS = 2
+
+
+def write(path: Path, data: str | bytes, *, twin: bool = True) -> Path:
+    """A file with the checksum twin that Hadoop's local file system puts beside it."""
+    content = data.encode() if isinstance(data, str) else data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    if twin:
+        sums = [zlib.crc32(content[i : i + 512]) for i in range(0, len(content), 512)]
+        header = b"crc\x00" + struct.pack(">i", 512)
+        path.with_name(f".{path.name}.crc").write_bytes(
+            header + b"".join(struct.pack(">I", s) for s in sums)
+        )
+    return path
+
+
+def offsets_text(offsets: Iterable[str], watermark: int = 0, timestamp: int = 1000) -> str:
+    conf = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
+    fields = {"batchWatermarkMs": watermark, "batchTimestampMs": timestamp, "conf": conf}
+    return "\n".join(["v1", json.dumps(fields, separators=(",", ":")), *offsets])
+
+
+def commit_text(watermark: int = 0) -> str:
+    return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'
+
+
+def file_entry(number: int) -> str:
+    path = f"file:///data/{number}.txt"
+    return json.dumps({"path": path, "timestamp": number, "batchId": number}, separators=(",", ":"))
+
+
+def stateless(root: Path, batches: int = 4, *, planned: bool = False) -> Path:
+    """A query over files with so many committed batches, and one planned after them if wanted.
+
+    The batch timestamp is that of the batch's number, the modification times are long ago.
+    """
+    write(root / "metadata", json.dumps({"id": QUERY_ID}))
+    total = batches + planned
+    for batch in range(total):
+        write(root / "sources/0" / str(batch), f"v1\n{file_entry(batch)}")
+        text = offsets_text([f'{{"logOffset":{batch}}}'], batch * 10, 1000 + batch)
+        write(root / "offsets" / str(batch), text)
+        if batch < batches:
+            write(root / "commits" / str(batch), commit_text((batch + 1) * 10))
+    age(root)
+    return root
+
+
+def stateful(
+    root: Path, batches: int = 4, *, planned: bool = False, provider: str = "hdfs"
+) -> Path:
+    """The same with state: every committed batch N has written version N+1 of both partitions."""
+    stateless(root, batches, planned=planned)
+    metadata = {
+        "operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"},
+        "stateStoreInfo": [
+            {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": PARTITIONS}
+        ],
+    }
+    write(root / "state/0/_metadata/metadata", f"v1\n{json.dumps(metadata)}")
+    for partition in range(PARTITIONS):
+        for version in range(1, batches + 1):
+            state_version(root, partition, version, "delta" if provider == "hdfs" else "changelog")
+    age(root)
+    return root
+
+
+def state_version(root: Path, partition: int, version: int, kind: str) -> Path:
+    return write(root / f"state/0/{partition}/{version}.{kind}", f"{kind} {version}")
+
+
+def two_sources(root: Path, batches: int = 3) -> Path:
+    """A query over two sources, of which the second keeps a file of its own too."""
+    write(root / "metadata", json.dumps({"id": QUERY_ID}))
+    for batch in range(batches):
+        for source in range(2):
+            write(root / f"sources/{source}" / str(batch), f"v1\n{file_entry(10 * source + batch)}")
+        both = [f'{{"logOffset":{batch}}}', f'{{"logOffset":{batch - 1}}}' if batch else "-"]
+        write(root / "offsets" / str(batch), offsets_text(both))
+        write(root / "commits" / str(batch), commit_text())
+    age(root)
+    return root
+
+
+def age(root: Path) -> None:
+    """Let every file look old, so that no query seems to be running."""
+    for path in root.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+def content_of(root: Path) -> dict[str, bytes]:
+    """Every file below a checkpoint except Penstock's own, with what is in it."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".penstock" not in path.relative_to(root).parts
+    }
+
+
+def names_in(root: Path, directory: str) -> list[str]:
+    """The plain names in a directory, checksum twins left out."""
+    return sorted(p.name for p in (root / directory).iterdir() if not p.name.startswith("."))

@@ -1,0 +1,120 @@
+"""Signs of a query at work, and the lock that is one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.tools import backup, surgery
+from penstock.checkpoint.tools.activity import CheckpointLock, activity_of, exclusive
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointInUseError
+from tests.checkpoint.tools.checkpoints import content_of, stateless
+
+HOLD = """
+import sys
+from penstock.checkpoint.tools import backup, surgery
+from penstock.checkpoint.tools.activity import CheckpointLock
+CheckpointLock(sys.argv[1], "query orders").acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_is_held_once(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with (
+        CheckpointLock(checkpoint, "query orders"),
+        pytest.raises(CheckpointInUseError, match=rf"query orders \(process {os.getpid()}"),
+    ):
+        CheckpointLock(checkpoint, "another").acquire()
+    CheckpointLock(checkpoint, "another").acquire()
+
+
+def test_acquire_and_release_may_be_repeated(checkpoint: Path) -> None:
+    lock = CheckpointLock(checkpoint, "query")
+    lock.acquire()
+    lock.acquire()
+    lock.release()
+    lock.release()
+    assert activity_of(checkpoint).holder is None
+
+
+def test_a_query_takes_the_lock_if_it_can(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    first, second = CheckpointLock(checkpoint, "first"), CheckpointLock(checkpoint, "second")
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    assert second.try_acquire()
+    second.release()
+    assert not CheckpointLock(checkpoint / "metadata", "no directory").try_acquire()
+
+
+def test_a_lock_goes_with_its_process(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(checkpoint)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert "query orders" in (activity_of(checkpoint).holder or "")
+        with (
+            pytest.raises(CheckpointInUseError, match="In use by query orders"),
+            exclusive(checkpoint, "rewind", stopped=True),
+        ):
+            raise AssertionError("not reached")
+        process.kill()
+    assert activity_of(checkpoint).holder is None
+
+
+def test_a_log_that_has_just_grown_may_be_a_query(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    modified = 1_000_000_000
+    assert activity_of(checkpoint, now=modified + 59).is_recent
+    assert "--stopped" in (activity_of(checkpoint, now=modified + 59).warning or "")
+    assert activity_of(checkpoint, now=modified + 61).warning is None
+
+
+def test_the_users_word_counts_against_a_log_that_has_grown(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    os.utime(checkpoint / "offsets/3")
+    with (
+        pytest.raises(CheckpointInUseError, match="offsets/3 was written"),
+        exclusive(checkpoint, "rewind", stopped=False),
+    ):
+        raise AssertionError("not reached")
+    with exclusive(checkpoint, "rewind", stopped=True):
+        assert "rewind" in (activity_of(checkpoint).holder or "")
+
+
+def test_what_a_command_wrote_is_no_sign_of_a_query(checkpoint: Path) -> None:
+    stateless(checkpoint, 2, planned=True)
+    backup.apply(checkpoint, surgery.skip(CheckpointView(checkpoint)))
+    assert activity_of(checkpoint).warning is None
+
+
+def test_looking_changes_nothing(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    before = content_of(checkpoint)
+    activity_of(checkpoint)
+    assert content_of(checkpoint) == before
+    assert not (checkpoint / ".penstock").exists()
+
+
+def test_a_directory_without_logs_shows_no_activity(tmp_path: Path) -> None:
+    assert activity_of(tmp_path).warning is None
+
+
+def test_a_lock_file_without_a_name_in_it_still_holds(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with CheckpointLock(checkpoint, "query"):
+        (checkpoint / ".penstock/lock").write_text("")
+        assert activity_of(checkpoint).holder == "a process that holds its lock"

@@ -1,0 +1,95 @@
+"""A fork is a checkpoint of its own; its original is only read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.tools.compare import compare
+from penstock.checkpoint.tools.fork import fork
+from penstock.checkpoint.tools.verify import verify
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import SurgeryRefusedError
+from tests.checkpoint.tools.checkpoints import content_of, names_in, stateful, stateless, write
+
+
+def test_a_fork_differs_in_its_query_id_only(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    before = content_of(checkpoint)
+    made = fork(CheckpointView(checkpoint), tmp_path / "below" / "fork")
+    assert (made.at, made.next_batch) == (None, 4)
+    differences = compare(CheckpointView(checkpoint), CheckpointView(made.path))
+    assert [d.subject for d in differences] == ["query id"]
+    assert verify(CheckpointView(made.path)).findings == ()
+    assert content_of(checkpoint) == before
+
+
+def test_a_fork_at_a_batch_is_rewound(checkpoint: Path, tmp_path: Path) -> None:
+    made = fork(CheckpointView(stateful(checkpoint)), tmp_path / "fork", at=1)
+    assert names_in(made.path, "offsets") == ["0", "1"]
+    assert names_in(made.path, "state/0/0") == ["1.delta", "2.delta"]
+    assert not (made.path / ".penstock").exists()
+    assert verify(CheckpointView(made.path)).findings == ()
+
+
+def test_a_fork_of_a_running_query_is_made_at_its_newest_commit(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    stateful(checkpoint, planned=True)
+    os.utime(checkpoint / "offsets/4")
+    made = fork(CheckpointView(checkpoint), tmp_path / "fork")
+    assert made.at == 3
+    assert "made at batch 3" in made.warnings[-1]
+
+
+def test_temporary_files_and_backups_are_left_behind(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    write(checkpoint / "offsets/.4.x.tmp", "half", twin=False)
+    write(checkpoint / ".penstock/lock", "")
+    made = fork(CheckpointView(checkpoint), tmp_path / "fork")
+    assert not (made.path / ".penstock").exists()
+    assert not (made.path / "offsets/.4.x.tmp").exists()
+
+
+def test_the_schema_of_the_state_is_the_forks_own(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    schema = "state/0/_stateSchema/default/0_x"
+    write(checkpoint / schema, "schema")
+    paths = [f"file:{checkpoint}/{schema}"]
+    text = json.dumps({"stateStoreInfo": [{"stateSchemaFilePaths": paths}]})
+    write(checkpoint / "state/0/_metadata/v2/0", f"v2\n{text}")
+    made = fork(CheckpointView(checkpoint), tmp_path / "fork")
+    assert f'"file:{made.path}/{schema}"' in (made.path / "state/0/_metadata/v2/0").read_text()
+    assert verify(CheckpointView(made.path)).findings == ()
+
+
+def test_a_schema_elsewhere_is_warned_of(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    text = '{"stateSchemaFilePaths":["hdfs://host/x/state/0/_stateSchema/default/0_x"]}'
+    write(checkpoint / "state/0/_metadata/v2/0", f"v2\n{text}")
+    made = fork(CheckpointView(checkpoint), tmp_path / "fork")
+    assert "still points at the original" in made.warnings[-1]
+
+
+def test_an_empty_directory_is_as_good_as_none(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "fork").mkdir()
+    assert fork(CheckpointView(stateless(checkpoint)), tmp_path / "fork").next_batch == 4
+
+
+def test_nothing_is_overwritten(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    write(tmp_path / "taken/file", "precious")
+    for place in (tmp_path / "taken", tmp_path / "taken/file", checkpoint / "inside", tmp_path):
+        with pytest.raises(SurgeryRefusedError, match=r"not empty|within one another"):
+            fork(CheckpointView(checkpoint), place)
+    assert (tmp_path / "taken/file").read_text() == "precious"
+
+
+def test_a_fork_that_is_refused_leaves_nothing(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    with pytest.raises(SurgeryRefusedError):
+        fork(CheckpointView(checkpoint), tmp_path / "fork", at=9)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint"]

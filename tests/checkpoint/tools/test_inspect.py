@@ -1,0 +1,189 @@
+"""What `show` and `diff` tell, of checkpoints made by hand and of Spark's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.tools.compare import compare
+from penstock.checkpoint.tools.inspect import inspect, inspect_batch
+from penstock.checkpoint.tools.offset_text import kind_of, movement
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointError, MissingBatchError
+from tests.checkpoint.tools.checkpoints import (
+    QUERY_ID,
+    file_entry,
+    offsets_text,
+    state_version,
+    stateful,
+    stateless,
+    two_sources,
+    write,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def test_a_checkpoint_with_state(checkpoint: Path) -> None:
+    stateful(checkpoint, 4, planned=True)
+    report = inspect(CheckpointView(checkpoint))
+    assert report.query_id == QUERY_ID
+    assert (report.next_batch, report.is_planned) == (4, True)
+    assert [(b.id, b.status) for b in report.batches][-2:] == [(3, "committed"), (4, "planned")]
+    assert report.batches[3].moved == {"0": "+1"}
+    assert report.batches[3].watermark_ms == 30
+    assert report.batches[3].next_watermark_ms == 40
+    assert report.settings == {"spark.sql.shuffle.partitions": "2"}
+    (source,) = report.sources
+    assert (source.kind, source.offset, source.moved) == ("files", '{"logOffset":4}', "+1")
+    (operator,) = report.operators
+    assert (operator.name, operator.provider, operator.partitions) == (
+        "stateStoreSave",
+        "HDFS-backed",
+        2,
+    )
+    assert operator.versions == (1, 2, 3, 4)
+    assert report.rewind_targets == (0, 1, 2, 3)
+    assert {part.name for part in report.sizes} == {"commits", "offsets", "sources", "state"}
+
+
+def test_a_broken_checkpoint_is_shown_as_far_as_it_goes(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    write(checkpoint / "offsets/3", "garbage")
+    (checkpoint / "metadata").write_text("{")
+    report = inspect(CheckpointView(checkpoint))
+    assert report.query_id is None
+    assert report.batches[3].status == "unreadable"
+    assert "failed to read correct log version" in (report.batches[3].problem or "")
+    assert report.sources == ()
+
+
+def test_versions_are_those_that_every_store_can_load(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    (checkpoint / "state/0/1/1.delta").unlink()
+    state_version(checkpoint, 1, 3, "snapshot")
+    (operator,) = inspect(CheckpointView(checkpoint)).operators
+    assert operator.versions == (3, 4)
+
+
+def test_stores_of_a_join_have_names(checkpoint: Path) -> None:
+    stateless(checkpoint, 1)
+    for partition in range(2):
+        for store in ("left-keyToNumValues", "right-keyToNumValues"):
+            write(checkpoint / f"state/0/{partition}/{store}/1.delta", "x")
+    (operator,) = inspect(CheckpointView(checkpoint)).operators
+    assert operator.stores == ("left-keyToNumValues", "right-keyToNumValues")
+    assert operator.name is None
+
+
+def test_one_batch_closely(checkpoint: Path) -> None:
+    detail = inspect_batch(CheckpointView(stateful(checkpoint)), 2)
+    assert detail.start == {"0": '{"logOffset":1}'}
+    assert detail.batch.offsets == {"0": '{"logOffset":2}'}
+    assert detail.files == {"0": ("file:///data/2.txt",)}
+    assert (detail.reads_state_version, detail.writes_state_version) == (2, 3)
+    assert detail.reads_state_missing == detail.writes_state_missing == ()
+    assert detail.commit == {"nextBatchWatermarkMs": 30}
+    assert json.loads(json.dumps(detail.to_dict()))["batch"]["plannedAtMs"] == 1002
+
+
+def test_the_files_of_a_compacted_batch_are_its_own(checkpoint: Path) -> None:
+    stateless(checkpoint, 3)
+    (checkpoint / "sources/0/2").unlink()
+    compacted = "\n".join(["v1", *map(file_entry, range(3))])
+    write(checkpoint / "sources/0/2.compact", compacted)
+    detail = inspect_batch(CheckpointView(checkpoint), 2)
+    assert detail.files == {"0": ("file:///data/2.txt",)}
+
+
+def test_a_batch_that_is_not_there_is_said_to_be(checkpoint: Path) -> None:
+    with pytest.raises(MissingBatchError, match="no batch 9; it holds 0 to 3"):
+        inspect_batch(CheckpointView(stateless(checkpoint)), 9)
+
+
+@pytest.mark.parametrize("location", ["s3a://bucket/checkpoint", "hdfs://host/checkpoint"])
+def test_only_local_checkpoints_are_read(location: str) -> None:
+    with pytest.raises(CheckpointError, match="not a local path"):
+        CheckpointView(location)
+
+
+def test_a_file_uri_is_a_local_path(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    assert CheckpointView(f"file://{checkpoint}").root == checkpoint
+
+
+def test_a_directory_of_other_things_is_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
+        CheckpointView(tmp_path)
+    with pytest.raises(CheckpointError, match="There is no directory"):
+        CheckpointView(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("spark-*/*")), ids=lambda p: p.name)
+def test_checkpoints_of_every_version_are_shown(path: Path) -> None:
+    report = inspect(CheckpointView(path))
+    assert report.query_id
+    assert report.batches
+    assert all(batch.status == "committed" for batch in report.batches)
+    assert all(batch.planned_at_ms for batch in report.batches)
+    assert json.dumps(report.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("offset", "kind"),
+    [
+        ('{"logOffset":1}', "files"),
+        ('{"topic":{"0":1,"1":2}}', "Kafka topics"),
+        ("5", "counter"),
+        ('{"sourceVersion":1,"reservoirId":"x","reservoirVersion":2}', "Delta table"),
+        ('{"version":1,"snapshot_id":2,"position":3}', "Iceberg table"),
+        ("not json", "unknown"),
+        ("{}", "unknown"),
+        ("true", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_an_offset_tells_what_its_source_is(offset: str | None, kind: str) -> None:
+    assert kind_of(offset) == kind
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ("1", "1", "unchanged"),
+        (None, "1", "started"),
+        ("1", None, "lost its offset"),
+        ("1", "2001", "+2,000"),
+        ("5", "2", "-3"),
+        ('{"t":{"0":1,"1":5}}', '{"t":{"0":11,"1":8}}', "+13"),
+        ('{"t":{"0":1,"1":5}}', '{"t":{"0":11,"1":2}}', "+7, partly back"),
+        ('{"t":{"0":1}}', '{"t":{"0":1,"1":4}}', "+4"),
+        ('"a"', '"b"', "changed"),
+        ("x", "y", "changed"),
+        ('{"a":true}', '{"a":false}', "changed"),
+    ],
+)
+def test_how_far_a_source_came(old: str | None, new: str | None, moved: str) -> None:
+    assert movement(old, new) == moved
+
+
+def test_two_checkpoints_are_compared(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    other = stateful(tmp_path / "other", 3)
+    write(other / "metadata", '{"id":"11111111-2222-4333-8444-555555555555"}')
+    write(other / "offsets/1", offsets_text(['{"logOffset":7}'], 10, 1001))
+    found = {
+        d.subject: (d.left, d.right) for d in compare(*map(CheckpointView, (checkpoint, other)))
+    }
+    assert found["next batch"] == ("4", "3")
+    assert found["batch 3"] == ("committed", None)
+    assert found["batch 1 source 0"] == ('{"logOffset":1}', '{"logOffset":7}')
+    assert found["state operator 0 versions"] == ("1 to 4", "1 to 3")
+    assert "query id" in found
+
+
+def test_a_checkpoint_does_not_differ_from_itself(checkpoint: Path) -> None:
+    view = CheckpointView(two_sources(checkpoint))
+    assert compare(view, view) == []

@@ -1,0 +1,239 @@
+"""Rewind, replan, skip: which files go, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.tools import backup, surgery
+from penstock.checkpoint.tools.changes import Kind, Plan
+from penstock.checkpoint.tools.verify import verify
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import SurgeryRefusedError
+from tests.checkpoint.tools.checkpoints import (
+    content_of,
+    file_entry,
+    names_in,
+    state_version,
+    stateful,
+    stateless,
+    write,
+)
+
+
+def deleted(plan: Plan) -> list[str]:
+    return [c.path for c in plan.changes if c.kind is Kind.DELETE and "/." not in c.path]
+
+
+def test_rewind_removes_what_came_later_newest_first(checkpoint: Path) -> None:
+    plan = surgery.rewind(CheckpointView(stateless(checkpoint)), 1)
+    assert deleted(plan) == [
+        "sources/0/3",
+        "sources/0/2",
+        "commits/3",
+        "offsets/3",
+        "commits/2",
+        "offsets/2",
+    ]
+
+
+def test_checksum_twins_go_with_their_files(checkpoint: Path) -> None:
+    plan = surgery.rewind(CheckpointView(stateless(checkpoint)), 2)
+    assert {"offsets/.3.crc", "commits/.3.crc", "sources/0/.3.crc"} <= {
+        c.path for c in plan.changes
+    }
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "delta", "zip", "changelog"])
+def test_rewind_removes_state_of_later_versions_first(checkpoint: Path, kind: str) -> None:
+    """A later snapshot left behind would be loaded instead of what the new run writes."""
+    stateful(checkpoint)
+    for partition in range(2):
+        state_version(checkpoint, partition, 4, kind)
+    plan = surgery.rewind(CheckpointView(checkpoint), 1)
+    assert deleted(plan)[0].startswith("state/")
+    assert f"state/0/1/4.{kind}" in deleted(plan)
+    backup.apply(checkpoint, plan)
+    assert names_in(checkpoint, "state/0/0") == ["1.delta", "2.delta"]
+    assert verify(CheckpointView(checkpoint)).will_restart
+
+
+def test_rewind_keeps_state_files_whose_names_only_look_alike(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    write(checkpoint / "state/0/0/SSTs/000009-abc.sst", "table")
+    plan = surgery.rewind(CheckpointView(checkpoint), 0)
+    assert not any("SSTs" in change.path or "_metadata" in change.path for change in plan.changes)
+
+
+def test_rewind_removes_checksum_files_of_spark(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    write(checkpoint / "state/0/0/4.delta.crc", '{"algorithm":"CRC32C"}')
+    plan = surgery.rewind(CheckpointView(checkpoint), 1)
+    assert "state/0/0/4.delta.crc" in deleted(plan)
+
+
+def test_operator_metadata_of_later_batches_goes_too(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    for batch in (0, 3):
+        write(checkpoint / f"state/0/_metadata/v2/{batch}", "v2\n{}")
+    plan = surgery.rewind(CheckpointView(checkpoint), 2)
+    assert "state/0/_metadata/v2/3" in deleted(plan)
+    assert "state/0/_metadata/v2/0" not in deleted(plan)
+
+
+def test_rewind_to_where_it_is_changes_nothing(checkpoint: Path) -> None:
+    assert surgery.rewind(CheckpointView(stateful(checkpoint)), 3).changes == ()
+
+
+@pytest.mark.parametrize("name", ["offsets/2", "offsets/1", "commits/2"])
+def test_rewind_is_refused_without_the_entries_it_needs(checkpoint: Path, name: str) -> None:
+    stateless(checkpoint)
+    (checkpoint / name).unlink()
+    with pytest.raises(SurgeryRefusedError, match="It can be after"):
+        surgery.rewind(CheckpointView(checkpoint), 2)
+
+
+def test_rewind_is_refused_without_its_state_in_every_partition(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    (checkpoint / "state/0/1/1.delta").unlink()
+    state_version(checkpoint, 1, 3, "snapshot")
+    with pytest.raises(
+        SurgeryRefusedError, match=r"version 2 .* no longer retained \(state/0/1\).* after 2-3"
+    ):
+        surgery.rewind(CheckpointView(checkpoint), 1)
+
+
+def test_rewind_is_refused_beyond_the_newest_batch(checkpoint: Path) -> None:
+    with pytest.raises(SurgeryRefusedError, match="batch 9 doesn't exist"):
+        surgery.rewind(CheckpointView(stateless(checkpoint)), 9)
+
+
+def test_a_compacted_source_log_is_cut_back_as_far_as_it_can_be(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    log = checkpoint / "sources/0"
+    for path in log.iterdir():
+        path.unlink()
+    write(log / "2.compact", "\n".join(["v1", *map(file_entry, range(3))]))
+    write(log / "3", f"v1\n{file_entry(3)}")
+    assert "sources/0/3" in deleted(surgery.rewind(CheckpointView(checkpoint), 2))
+    with pytest.raises(SurgeryRefusedError, match="oldest entry it can be cut back to is 2"):
+        surgery.rewind(CheckpointView(checkpoint), 1)
+
+
+def test_files_of_other_sources_are_left_alone(checkpoint: Path) -> None:
+    """Kafka and the rate source keep where they began in `sources/<n>/0`."""
+    stateless(checkpoint)
+    for path in (checkpoint / "sources/0").iterdir():
+        path.unlink()
+    write(checkpoint / "sources/0/0", 'v1\n{"topic":{"0":5}}')
+    plan = surgery.rewind(CheckpointView(checkpoint), 0)
+    assert not any(change.path.startswith("sources") for change in plan.changes)
+
+
+def test_the_log_of_a_file_sink_is_cut_back_on_demand(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    for batch in range(4):
+        write(tmp_path / "output/_spark_metadata" / str(batch), 'v1\n{"path":"x"}')
+    plan = surgery.rewind(CheckpointView(checkpoint), 1, tmp_path / "output")
+    assert str(tmp_path / "output/_spark_metadata/3") in deleted(plan)
+    backup.apply(checkpoint, plan)
+    assert names_in(tmp_path, "output/_spark_metadata") == ["0", "1"]
+    backup.revert(checkpoint, backup.check_undo(checkpoint))
+    assert names_in(tmp_path, "output/_spark_metadata") == ["0", "1", "2", "3"]
+
+
+def test_a_directory_that_is_no_file_sink_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(SurgeryRefusedError, match="not the output of a file sink"):
+        surgery.rewind(CheckpointView(stateless(checkpoint)), 1, tmp_path)
+
+
+def test_rewind_warns_of_sinks_that_skip(checkpoint: Path) -> None:
+    warnings = " ".join(surgery.rewind(CheckpointView(stateless(checkpoint)), 1).warnings)
+    assert "DATA LOSS" in warnings
+    assert "batches 2 to 3" in warnings
+    assert "--sink" in warnings
+
+
+def test_replan_drops_the_planned_batch_only(checkpoint: Path) -> None:
+    plan = surgery.replan(CheckpointView(stateless(checkpoint, 2, planned=True)))
+    assert deleted(plan) == ["sources/0/2", "offsets/2"]
+
+
+def test_replan_of_the_first_batch_leaves_a_checkpoint_that_can_start(checkpoint: Path) -> None:
+    stateful(checkpoint, 0, planned=True)
+    state_version(checkpoint, 0, 1, "delta")
+    backup.apply(checkpoint, surgery.replan(CheckpointView(checkpoint)))
+    CheckpointView(checkpoint).directory.verify_new()
+    assert sorted(content_of(checkpoint)) == [".metadata.crc", "metadata"]
+
+
+def test_there_is_nothing_to_replan_or_skip_after_a_commit(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with pytest.raises(SurgeryRefusedError, match="nothing to replan"):
+        surgery.replan(CheckpointView(checkpoint))
+    with pytest.raises(SurgeryRefusedError, match="nothing to skip"):
+        surgery.skip(CheckpointView(checkpoint))
+
+
+def test_a_planned_batch_far_ahead_of_the_commits_is_left_to_verify(checkpoint: Path) -> None:
+    stateless(checkpoint, 4, planned=True)
+    (checkpoint / "commits/3").unlink()
+    with pytest.raises(SurgeryRefusedError, match="See what verify says"):
+        surgery.replan(CheckpointView(checkpoint))
+
+
+def test_skip_commits_with_the_watermark_of_the_batch(checkpoint: Path) -> None:
+    stateless(checkpoint, 2, planned=True)
+    plan = surgery.skip(CheckpointView(checkpoint))
+    assert [(c.kind, c.path, c.content) for c in plan.changes] == [
+        (Kind.CREATE, "commits/2", b'v1\n{"nextBatchWatermarkMs":20}')
+    ]
+    assert '{"logOffset":2}' in plan.warnings[0]
+
+
+def test_skip_keeps_the_sinks_of_the_commit_log(checkpoint: Path) -> None:
+    stateless(checkpoint, 1, planned=True)
+    sinks = '{"nextBatchWatermarkMs":10,"sinkMetadataMap":{"out":{"sinkName":"out"}}}'
+    write(checkpoint / "commits/0", f"v3\n{sinks}")
+    plan = surgery.skip(CheckpointView(checkpoint))
+    assert plan.changes[0].content == f"v3\n{sinks}".encode()
+
+
+def test_skip_is_refused_where_state_would_be_missing(checkpoint: Path) -> None:
+    stateful(checkpoint, 2, planned=True)
+    state_version(checkpoint, 0, 3, "delta")
+    with pytest.raises(SurgeryRefusedError, match=r"version 3 .*\(state/0/1\)"):
+        surgery.skip(CheckpointView(checkpoint))
+    state_version(checkpoint, 1, 3, "delta")
+    assert surgery.skip(CheckpointView(checkpoint)).changes
+
+
+def test_skip_is_refused_where_commits_name_state_files(checkpoint: Path) -> None:
+    stateful(checkpoint, 1, planned=True)
+    for partition in range(2):
+        state_version(checkpoint, partition, 2, "delta")
+    ids = '{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a"],["b"]]}}'
+    write(checkpoint / "commits/0", f"v2\n{ids}")
+    with pytest.raises(SurgeryRefusedError, match="name the state files"):
+        surgery.skip(CheckpointView(checkpoint))
+
+
+def test_a_version_of_format_2_is_the_one_the_commit_names(checkpoint: Path) -> None:
+    stateful(checkpoint, 2)
+    for path in (checkpoint / "state/0").glob("[01]/*"):
+        path.unlink()
+    one, other = "aaaa", "bbbb"
+    for partition in range(2):
+        for version in (1, 2):
+            write(checkpoint / f"state/0/{partition}/{version}_{one}.changelog", "x")
+    for batch, unique_id in ((0, one), (1, other)):
+        ids = f'{{"nextBatchWatermarkMs":0,"stateUniqueIds":{{"0":[["{unique_id}"],["{one}"]]}}}}'
+        write(checkpoint / f"commits/{batch}", f"v2\n{ids}")
+    assert surgery.possible_targets(CheckpointView(checkpoint)) == [0]
+
+
+def test_an_empty_log_has_nothing_to_rewind_to(checkpoint: Path) -> None:
+    (checkpoint / "offsets").mkdir(parents=True)
+    with pytest.raises(SurgeryRefusedError, match="offset log is empty"):
+        surgery.rewind(CheckpointView(checkpoint), 0)
