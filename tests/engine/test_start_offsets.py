@@ -101,16 +101,18 @@ def test_an_uncommitted_batch_starts_where_the_one_before_it_ends() -> None:
     assert world.plan.resumed_after == CommitMetadata(50)
 
 
-def test_v1_sources_without_data_in_an_uncommitted_batch_are_asked_for_it() -> None:
+def test_v1_sources_idle_or_new_in_an_uncommitted_batch_are_asked_for_it() -> None:
     world = World()
     world.add_source("idle", range(10))
     world.add_source("busy", range(10))
     world.add_source("empty")
-    world.log_offsets(0, "3", "3", None)
-    world.log_offsets(1, "3", "5", None)
+    world.add_source("fresh", range(10))
+    world.add_stream("v2", range(10))
+    world.log_offsets(0, "3", "3", None, None, "3")
+    world.log_offsets(1, "3", "5", None, "2", "3")
     world.log_commit(0)
     populate_start_offsets(world.runtime())
-    assert world.calls == ["idle.get_batch 3 3"]
+    assert world.calls == ["idle.get_batch 3 3", "fresh.get_batch None 2"]
 
 
 def test_an_uncommitted_batch_keeps_its_watermark_and_not_that_of_the_commit() -> None:

@@ -6,7 +6,7 @@ Each is a function that plants its bug with pytest's monkeypatch; it is gone aft
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,14 +27,6 @@ from penstock.engine.seam import BatchRequest
 from penstock.testing.simulation.files import InMemoryFiles
 
 Patch = pytest.MonkeyPatch
-
-
-@dataclass(frozen=True)
-class PlantedBug:
-    """A bug, and a piece of the message that the checker is to find it with."""
-
-    plant: Callable[[Patch], None]
-    message: str
 
 
 def _after(patch: Patch, module: Any, name: str, then: Callable[..., None]) -> None:
@@ -148,14 +140,26 @@ def settings_not_frozen(patch: Patch) -> None:
     patch.setattr(start_offsets, "_restore_metadata", without_conf)
 
 
-def _purge_to(threshold: Callable[[BatchContext], int], log: str) -> Callable[[Patch], None]:
-    def plant(patch: Patch) -> None:
-        def purge(runtime: QueryRuntime, context: BatchContext) -> None:
-            getattr(runtime.checkpoint, log).purge(threshold(context))
+def offsets_purged_too_eagerly(patch: Patch) -> None:
+    def purge(runtime: QueryRuntime, context: BatchContext) -> None:
+        runtime.checkpoint.offset_log.purge(context.batch_id)
 
-        patch.setattr(next_batch, "_purge", purge)
+    patch.setattr(next_batch, "_purge", purge)
 
-    return plant
+
+def commits_purged_too_eagerly(patch: Patch) -> None:
+    def purge(runtime: QueryRuntime, context: BatchContext) -> None:
+        runtime.checkpoint.commit_log.purge(context.batch_id)
+
+    patch.setattr(next_batch, "_purge", purge)
+
+
+def one_batch_too_few_retained(patch: Patch) -> None:
+    def purge(runtime: QueryRuntime, context: BatchContext) -> None:
+        retained = runtime.session.settings.min_batches_to_retain - 1
+        runtime.checkpoint.offset_log.purge(context.batch_id - retained)
+
+    patch.setattr(next_batch, "_purge", purge)
 
 
 def source_committed_too_early(patch: Patch) -> None:
@@ -308,62 +312,3 @@ def batch_before_not_passed_on(patch: Patch) -> None:
     patch.setattr(
         "penstock.checkpoint.offset_seq.OffsetSeqLog.metadata_of", lambda self, batch_id: None
     )
-
-
-PLANTED_BUGS = {
-    "commit before sink": PlantedBug(commit_before_sink, "before the sink has batch"),
-    "WAL after run": PlantedBug(wal_after_run, "without an entry in the offset log"),
-    "offsets asked again on a re-run": PlantedBug(
-        offsets_asked_again_on_re_run, "not what the offset log says"
-    ),
-    "overwrite instead of write-if-absent": PlantedBug(
-        overwrite_instead_of_write_if_absent, "was overwritten (rule 3)"
-    ),
-    "existing commit ignored": PlantedBug(existing_commit_ignored, "went on (rule 3)"),
-    "watermark not restored": PlantedBug(watermark_not_restored, "hands on the watermark"),
-    "watermark of the commit log not taken": PlantedBug(
-        watermark_of_commit_log_not_taken, "the batch before handed on"
-    ),
-    "timestamp not repeated": PlantedBug(timestamp_not_repeated, "rule 1"),
-    "settings not frozen": PlantedBug(settings_not_frozen, "rule 5"),
-    "offsets purged too eagerly": PlantedBug(
-        _purge_to(lambda context: context.batch_id, "offset_log"), "are to be kept (rule 2)"
-    ),
-    "commits purged too eagerly": PlantedBug(
-        _purge_to(lambda context: context.batch_id, "commit_log"), "are to be kept (rule 2)"
-    ),
-    "one batch too few retained": PlantedBug(
-        _purge_to(lambda context: context.batch_id - 1, "offset_log"), "are to be kept (rule 2)"
-    ),
-    "source committed too early": PlantedBug(
-        source_committed_too_early, "is told that everything up to"
-    ),
-    "batch id incremented on failure": PlantedBug(
-        batch_id_incremented_on_failure, "without an entry in the offset log"
-    ),
-    "planned batch skipped": PlantedBug(planned_batch_skipped, "while the last batch that is done"),
-    "planned batch decided anew": PlantedBug(planned_batch_decided_anew, "is removed although"),
-    "commit log ignored on resume": PlantedBug(commit_log_ignored, "again although it is done"),
-    "start offsets lost on resume": PlantedBug(start_offsets_lost, "is asked for the rows 0.."),
-    "V1 sources not asked again": PlantedBug(v1_sources_not_asked_again, "rule 7"),
-    "no-data batches forgotten": PlantedBug(
-        no_data_batches_forgotten, "a batch without data was due"
-    ),
-    "batch without a reason": PlantedBug(batch_without_reason, "no new data, and no state"),
-    "Once heeds read limits": PlantedBug(once_heeds_limits, "in a single batch, but has"),
-    "read limits ignored": PlantedBug(limits_ignored, "beyond its read limit"),
-    "AvailableNow runs on": PlantedBug(available_now_runs_on, "at the start it had"),
-    "newest data instead of the logged": PlantedBug(
-        newest_data_instead_of_logged, "not what the offset log says"
-    ),
-    "error of a source swallowed": PlantedBug(
-        source_error_swallowed, "not what the offset log says"
-    ),
-    "error of the log swallowed": PlantedBug(
-        log_error_swallowed, "without an entry in the offset log"
-    ),
-    "commit on stop": PlantedBug(commit_on_stop, "before the sink has batch"),
-    "metadata of the batch before lost": PlantedBug(
-        batch_before_not_passed_on, "what the batch before was decided with"
-    ),
-}

@@ -3,13 +3,188 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from penstock.testing.simulation import Schedule, quiet_engine, shrink, simulate
 from penstock.testing.simulation.explore import single_fault_grounds, single_faults
-from tests.testing.planted_bugs import PLANTED_BUGS, PlantedBug
+from tests.testing import planted_bugs as bugs
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """A bug, the smallest schedule that shows it, and what the checker says about it.
+
+    The schedules were found by trying single faults in order, and made small by `shrink`.
+    """
+
+    plant: Callable[[bugs.Patch], None]
+    shown_by: str
+    message: str
+
+
+PLANTED_BUGS = {
+    "commit before sink": PlantedBug(
+        bugs.commit_before_sink,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
+        "before the sink has batch",
+    ),
+    "WAL after run": PlantedBug(
+        bugs.wal_after_run,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
+        "without an entry in the offset log",
+    ),
+    "offsets asked again on a re-run": PlantedBug(
+        bugs.offsets_asked_again_on_re_run,
+        "sources=v1-limit:2 plan=stateless retain=100 flags=nodata "
+        "arrivals=2,1 runs=processing!eio-after@create_offsets#1;once",
+        "not what the offset log says",
+    ),
+    "overwrite instead of write-if-absent": PlantedBug(
+        bugs.overwrite_instead_of_write_if_absent,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!rival@create_metadata#1",
+        "was overwritten (rule 3)",
+    ),
+    "existing commit ignored": PlantedBug(
+        bugs.existing_commit_ignored,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!rival@create_commits#1",
+        "went on (rule 3)",
+    ),
+    "watermark not restored": PlantedBug(
+        bugs.watermark_not_restored,
+        "sources=v1-limit:1 plan=min retain=100 flags=nodata "
+        "arrivals=1 runs=processing!eio-after@create_offsets#2",
+        "hands on the watermark",
+    ),
+    "watermark of the commit log not taken": PlantedBug(
+        bugs.watermark_of_commit_log_not_taken,
+        "sources=v1-limit:2,v2-now:1 plan=min retain=100 flags=nodata "
+        "arrivals=0/0,1/1,0/1 runs=available",
+        "the batch before handed on",
+    ),
+    "timestamp not repeated": PlantedBug(
+        bugs.timestamp_not_repeated,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!eio-after@create_offsets#1",
+        "rule 1",
+    ),
+    "settings not frozen": PlantedBug(
+        bugs.settings_not_frozen,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata arrivals=0,1 runs=available",
+        "rule 5",
+    ),
+    "offsets purged too eagerly": PlantedBug(
+        bugs.offsets_purged_too_eagerly,
+        "sources=v2-now:1 plan=min retain=100 flags=nodata arrivals=0,1 runs=",
+        "are to be kept (rule 2)",
+    ),
+    "commits purged too eagerly": PlantedBug(
+        bugs.commits_purged_too_eagerly,
+        "sources=v2-now:1 plan=min retain=100 flags=nodata arrivals=0,1 runs=",
+        "are to be kept (rule 2)",
+    ),
+    "one batch too few retained": PlantedBug(
+        bugs.one_batch_too_few_retained,
+        "sources=v2-limit:2 plan=min retain=2 flags=nodata arrivals=1,2,1 runs=",
+        "are to be kept (rule 2)",
+    ),
+    "source committed too early": PlantedBug(
+        bugs.source_committed_too_early,
+        "sources=v1-limit:2 plan=stateless retain=100 flags=nodata arrivals=1 runs=",
+        "is told that everything up to",
+    ),
+    "batch id incremented on failure": PlantedBug(
+        bugs.batch_id_incremented_on_failure,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!eio-after@create_offsets#1",
+        "without an entry in the offset log",
+    ),
+    "planned batch skipped": PlantedBug(
+        bugs.planned_batch_skipped,
+        "sources=v1-limit:2 plan=stateless retain=100 flags=nodata "
+        "arrivals=2,1 runs=processing!eio-after@create_offsets#1",
+        "while the last batch that is done",
+    ),
+    "planned batch decided anew": PlantedBug(
+        bugs.planned_batch_decided_anew,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!eio-after@create_offsets#1",
+        "is removed although",
+    ),
+    "commit log ignored on resume": PlantedBug(
+        bugs.commit_log_ignored,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata arrivals=0 runs=processing",
+        "again although it is done",
+    ),
+    "start offsets lost on resume": PlantedBug(
+        bugs.start_offsets_lost,
+        "sources=v1-limit:2 plan=min retain=100 flags=nodata arrivals=1 runs=processing",
+        "is asked for the rows 0..",
+    ),
+    "V1 sources not asked again": PlantedBug(
+        bugs.v1_sources_not_asked_again,
+        "sources=v1-limit:2,v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0/0,1/0,0/1 runs=available",
+        "rule 7",
+    ),
+    "no-data batches forgotten": PlantedBug(
+        bugs.no_data_batches_forgotten,
+        "sources=v2-now:2 plan=max retain=100 flags=nodata arrivals=1 runs=",
+        "a batch without data was due",
+    ),
+    "batch without a reason": PlantedBug(
+        bugs.batch_without_reason,
+        "sources=v2-now:2 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
+        "no new data, and no state",
+    ),
+    "Once heeds read limits": PlantedBug(
+        bugs.once_heeds_limits,
+        "sources=v1-limit:2 plan=stateless retain=100 flags=nodata arrivals=2,1 runs=available",
+        "in a single batch, but has",
+    ),
+    "read limits ignored": PlantedBug(
+        bugs.limits_ignored,
+        "sources=v1-limit:2 plan=stateless retain=100 flags=nodata arrivals=2,1 runs=",
+        "beyond its read limit",
+    ),
+    "AvailableNow runs on": PlantedBug(
+        bugs.available_now_runs_on,
+        "sources=v2-now:2 plan=stateless retain=100 flags=nodata arrivals=0,1 runs=available",
+        "at the start it had",
+    ),
+    "newest data instead of the logged": PlantedBug(
+        bugs.newest_data_instead_of_logged,
+        "sources=v2-now:1 plan=min retain=100 flags=nodata arrivals=0,1 runs=",
+        "not what the offset log says",
+    ),
+    "error of a source swallowed": PlantedBug(
+        bugs.source_error_swallowed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!raise@call_get_batch#1",
+        "not what the offset log says",
+    ),
+    "error of the log swallowed": PlantedBug(
+        bugs.log_error_swallowed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!eio@create_offsets#1",
+        "without an entry in the offset log",
+    ),
+    "commit on stop": PlantedBug(
+        bugs.commit_on_stop,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!raise@after_planning#1",
+        "before the sink has batch",
+    ),
+    "metadata of the batch before lost": PlantedBug(
+        bugs.batch_before_not_passed_on,
+        "sources=v2-now:1 plan=min retain=100 flags=nodata arrivals=0,1 runs=",
+        "what the batch before was decided with",
+    ),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -20,18 +195,40 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("bug", PLANTED_BUGS.values(), ids=PLANTED_BUGS.keys())
 def test_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = Schedule.parse(bug.shown_by)
+    assert simulate(schedule).violations == []
+
     bug.plant(monkeypatch)
 
-    found = _violations_until(bug.message)
+    assert any(bug.message in violation for violation in simulate(schedule).violations)
 
-    assert any(bug.message in message for message in found), found
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "commit before sink",
+        "watermark of the commit log not taken",
+        "one batch too few retained",
+        "overwrite instead of write-if-absent",
+        "AvailableNow runs on",
+    ],
+)
+def test_exploration_finds_a_planted_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = PLANTED_BUGS[name]
+    bug.plant(monkeypatch)
+
+    in_turn = itertools.zip_longest(*map(single_faults, single_fault_grounds()))
+    explored = filter(None, itertools.chain.from_iterable(in_turn))
+    violations = (violation for _, outcome in explored for violation in outcome.violations)
+
+    assert any(bug.message in violation for violation in violations)
 
 
 def test_violation_shrinks_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANTED_BUGS["timestamp not repeated"].plant(monkeypatch)
+    bugs.timestamp_not_repeated(monkeypatch)
     large = Schedule.parse(
         "sources=v1-limit:2,v2-now:1 plan=min retain=2 flags=nodata arrivals=2/0,1/1 "
-        "runs=once;processing*4!kill@after_sink#2;available!eio@read_offsets#9"
+        "runs=once;processing*4!kill@after_sink#1;available!eio@read_offsets#9"
     )
 
     small = shrink(large)
@@ -41,14 +238,3 @@ def test_violation_shrinks_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) ->
     assert [fault.kind.value for fault in small.runs[0].faults] == ["kill"]
     assert len(small.shape.sources) == 1
     assert Schedule.parse(str(small)) == small
-
-
-def _violations_until(fragment: str) -> list[str]:
-    """What single faults bring to light, up to the message that is looked for."""
-    found: list[str] = []
-    in_turn = itertools.zip_longest(*map(single_faults, single_fault_grounds()))
-    for _, outcome in filter(None, itertools.chain.from_iterable(in_turn)):
-        found.extend(outcome.violations)
-        if outcome.violations and fragment in found[-1]:
-            return found
-    return found

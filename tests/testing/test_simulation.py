@@ -22,7 +22,7 @@ from penstock.testing.simulation.explore import (
 from penstock.testing.simulation.generate import generate
 from penstock.testing.simulation.schedule import Fault, FaultKind
 from penstock.testing.simulation.sites import KINDS_AT
-from tests.testing.planted_bugs import PLANTED_BUGS
+from tests.testing.planted_bugs import timestamp_not_repeated
 from tests.testing.schedules import schedules
 
 TWO_SOURCES = "sources=v1-limit:2,v2-now:1 plan=min retain=1 flags=nodata arrivals=2/0,1/1,0/1"
@@ -143,7 +143,7 @@ def test_the_command_replays_a_schedule(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_command_fails_on_a_violation(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    PLANTED_BUGS["timestamp not repeated"].plant(monkeypatch)
+    timestamp_not_repeated(monkeypatch)
     assert main(["--schedule", f"{TWO_SOURCES} runs=processing!kill@after_sink#1"]) == 1
     assert "violation  run 1: a batch that runs again" in capsys.readouterr().out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections import Counter
@@ -70,8 +71,14 @@ class Share:
     seed: int = 0
 
     def run(self) -> Tally:
-        with quiet_engine():
-            return Tally().count(self.origin, self._explored())
+        # A share is short, and what it leaves is collected at once when it is over.
+        gc.disable()
+        try:
+            with quiet_engine():
+                return Tally().count(self.origin, self._explored())
+        finally:
+            gc.enable()
+            gc.collect()
 
     def _explored(self) -> Iterator[Explored]:
         match self.origin:

@@ -9,11 +9,14 @@ from penstock.testing.simulation.schedule import Run, Schedule, TriggerKind
 from penstock.testing.simulation.simulator import simulate
 
 
-def shrink(schedule: Schedule) -> Schedule:
-    """Take away what can be taken away, until everything that is left is needed."""
+def shrink(schedule: Schedule, message: str = "") -> Schedule:
+    """Take away what can be taken away, until everything that is left is needed.
+
+    What is needed is what shows a violation, one with `message` in its text.
+    """
     while True:
         for smaller in _smaller(schedule):
-            if simulate(smaller).violations:
+            if any(message in violation for violation in simulate(smaller).violations):
                 schedule = smaller
                 break
         else:

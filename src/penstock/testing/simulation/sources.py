@@ -27,6 +27,7 @@ class _SimulatedStream(DataStream):
         self._life = life
         self.number = number
         self._kind = world.shape.sources[number].kind
+        self._has_limit = self._kind.has_limit
         self._limit = ReadMaxRows(world.shape.sources[number].max_rows)
         self._target: int | None = None
 
@@ -35,7 +36,7 @@ class _SimulatedStream(DataStream):
 
     @property
     def supports_admission_control(self) -> bool:
-        return self._kind.has_limit
+        return self._has_limit
 
     @property
     def supports_trigger_available_now(self) -> bool:
@@ -45,7 +46,7 @@ class _SimulatedStream(DataStream):
         return LongOffset(int(json))
 
     def default_read_limit(self) -> ReadLimit:
-        return self._limit if self._kind.has_limit else ALL_AVAILABLE
+        return self._limit if self._has_limit else ALL_AVAILABLE
 
     def prepare_for_trigger_available_now(self) -> None:
         self._target = self._world.rows[self.number]
@@ -74,7 +75,7 @@ class _SimulatedStream(DataStream):
         available = self._world.rows[self.number]
         if self._target is not None:
             available = min(available, self._target)
-        if isinstance(limit, ReadMaxRows) and self._kind.has_limit:
+        if self._has_limit and isinstance(limit, ReadMaxRows):
             first = 0 if start is None else int(start.json)
             # A planned batch may have been beyond the target; offsets never go back.
             return max(first, min(available, first + limit.max_rows))
