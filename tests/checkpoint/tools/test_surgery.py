@@ -45,6 +45,21 @@ def test_checksum_twins_go_with_their_files(checkpoint: Path) -> None:
     }
 
 
+def test_checksums_without_a_file_go_too(checkpoint: Path) -> None:
+    """Spark could not write the entry again while its old checksum is there."""
+    stateless(checkpoint)
+    for name in ("offsets/2", "offsets/3", "commits/2", "commits/3", "sources/0/2"):
+        (checkpoint / name).unlink()
+    backup.apply(checkpoint, surgery.rewind(CheckpointView(checkpoint), 1))
+    for log in ("offsets", "commits", "sources/0"):
+        assert sorted(p.name for p in (checkpoint / log).iterdir()) == [
+            ".0.crc",
+            ".1.crc",
+            "0",
+            "1",
+        ]
+
+
 @pytest.mark.parametrize("kind", ["snapshot", "delta", "zip", "changelog"])
 def test_rewind_removes_state_of_later_versions_first(checkpoint: Path, kind: str) -> None:
     """A later snapshot left behind would be loaded instead of what the new run writes."""

@@ -1,7 +1,7 @@
 """Hadoop's checksum twins: `.7.crc` beside `7`.
 
 A twin is `crc` and a zero byte, the size of a chunk as four bytes, and the CRC-32 of every chunk.
-Hadoop's local file system compares them on every read and refuses a file whose twin disagrees.
+Where a file is read through Hadoop's checksummed file system, one whose twin disagrees is refused.
 """
 
 from __future__ import annotations

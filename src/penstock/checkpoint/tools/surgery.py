@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
-from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
+from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
@@ -182,7 +182,36 @@ def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
         changes += delete_files(
             root, [root / "commits" / str(later), root / "offsets" / str(later)]
         )
+    return [*changes, *_orphaned_twins(view, batch, end)]
+
+
+def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> list[Change]:
+    """Delete checksums without a file that would keep Spark from writing the entries to come."""
+    last = {view.root / "offsets": batch, view.root / "commits": batch}
+    for directory in source_directories(view):
+        number = log_offset(offset_of(end, directory.name)) if end else -1
+        last[directory] = CompactibleLog.scan(directory).newest if number is None else number
+    changes = []
+    for log, newest in last.items():
+        for twin in sorted(log.glob(".*.crc")) if log.is_dir() else ():
+            file = twin.with_name(twin.name[1 : -len(".crc")])
+            number = number_of(file)
+            if number is not None and number > newest and not file.exists():
+                changes.append(Change(Kind.DELETE, view.relative(twin)))
     return changes
+
+
+def number_of(file: Path) -> int | None:
+    """The number of a log entry's file, compacted or not; None for any other file."""
+    digits = file.name.removesuffix(COMPACT_SUFFIX)
+    return int(digits) if digits.isdigit() else None
+
+
+def is_ahead(file: Path) -> bool:
+    """Whether a file of a log is one that is yet to be written; never for a file of the state."""
+    of_log = file.parent.name in ("offsets", "commits") or file.parent.parent.name == "sources"
+    number = number_of(file)
+    return of_log and number is not None and number > CompactibleLog.scan(file.parent).newest
 
 
 def _cut_sources(view: CheckpointView, end: OffsetSeq | None) -> list[Change]:

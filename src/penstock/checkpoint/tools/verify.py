@@ -66,8 +66,8 @@ def _check_metadata(view: CheckpointView) -> Iterator[Finding]:
             Severity.ERROR,
             "metadata",
             str(exc).partition(" It should")[0],
+            "fails with a JSON error that does not name the file",
             "fails: Error reading stream metadata from .../metadata",
-            "fails with the same message",
             'restore the file from a backup, or write {"id":"<uuid>"} with the id that the '
             "progress of earlier runs shows",
         )
@@ -128,7 +128,7 @@ def _unreadable(view: CheckpointView, log: str, batch: int, why: str) -> Finding
         Severity.ERROR,
         f"{log}/{batch}",
         f"The entry is {what}. {why}",
-        "fails: Failed to read log file ...",
+        "fails: Failed to read log file ..., or with a JSON error that does not name the file",
         f"fails: {why}",
         remedy,
     )
@@ -143,7 +143,8 @@ def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
             Severity.ERROR,
             f"commits/{committed}",
             f"Batch {committed} is committed, but the offset log is {after}.",
-            f"runs batch {newest or 0} again without a word: its output is written twice",
+            f"runs batch {newest or 0} again, so that its output is written twice, and then fails: "
+            f"Concurrent update to the log. Multiple streaming jobs detected for {newest or 0}",
             f"fails: batch {committed} doesn't exist in the offset log",
             _rewind_remedy(view, f"restore offsets/{committed}"),
         )
@@ -184,7 +185,7 @@ def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
     if before is not None and len(before.offsets) != now:
         was = len(before.offsets)
         message = (
-            f"There are [{was}] sources in the checkpoint offsets and now there are [{now}] "
+            f"There are [{was} or {now}] sources in the checkpoint offsets and now there are [...] "
             "sources requested by the query. Cannot continue."
         )
         yield Finding(

@@ -13,6 +13,7 @@ from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.findings import Finding, Severity
 from penstock.checkpoint.tools.state_files import StateOperator
 from penstock.checkpoint.tools.surgery import (
+    is_ahead,
     offset_of,
     possible_targets,
     recorded_partitions,
@@ -31,30 +32,49 @@ def check_checksums(view: CheckpointView) -> Iterator[Finding]:
         if OWN_DIRECTORY in twin.relative_to(view.root).parts or not twin.is_file():
             continue
         file = twin.with_name(twin.name[1 : -len(".crc")])
-        name = view.relative(twin)
         if not file.exists():
-            yield Finding(
-                Severity.INFO,
-                name,
-                "The checksum of a file that is not there.",
-                "writes a new one with the next file of that name",
-                "removes it when it writes a file of that name",
-                f"none, or rm {twin}",
-            )
-            continue
-        why = disagreement(file, twin)
-        if why is not None:
-            is_log = file.parent.name in ("offsets", "commits") or file.name == "metadata"
-            yield Finding(
-                Severity.ERROR,
-                name,
-                f"{view.relative(file)} does not pass its check: {why}.",
-                "fails: org.apache.hadoop.fs.ChecksumException: Checksum error, when it reads the "
-                "file",
-                "reads the file without it" if is_log else "the same, since Spark reads this file",
-                f"if the file was edited on purpose, rm {twin}; else the file is damaged: restore "
-                "it",
-            )
+            yield _orphan(view, file, twin)
+        elif (why := disagreement(file, twin)) is not None:
+            yield _disagreeing(view, file, twin, why)
+
+
+def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
+    """A twin without its file blocks the name: Spark takes the refusal for another query."""
+    directory = view.relative(file.parent)
+    if not is_ahead(file):
+        return Finding(
+            Severity.INFO,
+            view.relative(twin),
+            "The checksum of a file that is not there.",
+            _IGNORES,
+            _IGNORES,
+            f"none, or rm {twin}",
+        )
+    message = f"Multiple streaming queries are concurrently using {directory}."
+    own = directory in ("offsets", "commits")
+    return Finding(
+        Severity.ERROR,
+        view.relative(twin),
+        f"The checksum of {file.name}, which is yet to be written: a file was removed without it.",
+        f"fails when it writes {directory}/{file.name}: {message}",
+        "removes it and goes on" if own else "may fail the same way, since Spark writes this file",
+        f"rm {twin}",
+    )
+
+
+def _disagreeing(view: CheckpointView, file: Path, twin: Path, why: str) -> Finding:
+    """Spark reads RocksDB's files through a file system that compares, all others without."""
+    compared = file.suffix in (".zip", ".sst")
+    return Finding(
+        Severity.ERROR if compared else Severity.WARNING,
+        view.relative(twin),
+        f"{view.relative(file)} does not pass its check: {why}.",
+        "fails when it loads the file: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]"
+        if compared
+        else "reads the file all the same",
+        "may fail the same way" if compared else _SAME,
+        f"if the file was edited on purpose, rm {twin}; else the file is damaged: restore it",
+    )
 
 
 def check_state(view: CheckpointView) -> Iterator[Finding]:
@@ -183,7 +203,9 @@ def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
                 view.relative(path),
                 f"It names the state's schema in another directory: {target}. This checkpoint is a "
                 "plain copy.",
-                f"fails: {target} does not exist" if gone else "reads the other directory's file",
+                f"fails: File file:{target} does not exist"
+                if gone
+                else "reads the other directory's file",
                 _SAME,
                 "copy checkpoints with penstock checkpoint fork, which adjusts the path",
             )
