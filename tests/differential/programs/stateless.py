@@ -122,6 +122,7 @@ PROGRAMS = (
         "current-times-in-nanoseconds",
         current_times_in_nanoseconds,
         EVENTS_ONLY,
+        conf={"spark.sql.timestampNanosTypes.enabled": "true"},
         times=("now", "local"),
         extended=True,
     ),
