@@ -5,6 +5,7 @@ ARGS ?=
 N ?= 100000
 SEED ?=
 SCHEDULE ?=
+KILLS = $(if $(filter command line environment,$(origin N)),$(N),50)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all simulate bench demo clean
+.PHONY: help setup check test test-all test-web simulate crash bench demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +34,14 @@ test: setup ## every test but the slow ones, with the branch coverage of engine 
 test-all: setup ## the slow ones too: every program of the differential suite, every round trip
 	$(BIN)/python -m pytest -m "extended or not extended" $(ARGS)
 
+test-web: setup ## the live page in a real browser, chromium; CHROMIUM says where it is
+	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)
+
 simulate: setup ## N schedules of faults against the engine in memory; SEED, SCHEDULE to repeat
 	$(BIN)/python -m penstock.testing.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
+
+crash: setup ## N kills of real pipelines on real Spark, 50 if not said; SEED to repeat
+	$(BIN)/python -m tests.crash $(KILLS) --seed "$(SEED)"
 
 bench: setup ## Penstock beside Spark's own engine, as ratios; QUICK=1 for a few minutes
 	$(BIN)/python bench/run.py

@@ -1,0 +1,264 @@
+"""Kills a real pipeline on real Spark, again and again, and looks at what is left.
+
+A life is one pipeline on one checkpoint. Before each run some input arrives; each run but the last
+is killed with SIGKILL, at a point of the protocol or at a random moment; the last one ends by
+itself. After each kill the logs must be such that recovery is possible and the output must hold
+nothing twice; at the end every planned batch is committed and the output is what the input says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.engine.faults import FaultPoint
+from tests.crash.pipelines import PIPELINES, RETAINED_BATCHES, Pipeline, Rows, Workspace
+
+FILES_PER_RUN = 4
+PATIENCE = 300.0
+"""Seconds after which a run that neither ends nor gets to where it is to be killed has failed."""
+
+_SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_REPOSITORY = Path(__file__).parents[2]
+_OUTSIDE_BATCHES = {
+    FaultPoint.BEFORE_METADATA,
+    FaultPoint.AFTER_METADATA,
+    FaultPoint.BEFORE_SOURCES,
+    FaultPoint.AFTER_SOURCES,
+    FaultPoint.BEFORE_START_OFFSETS,
+    FaultPoint.BEFORE_STOP_SOURCES,
+    FaultPoint.AFTER_STOP_SOURCES,
+}
+_PURGING = {FaultPoint.BEFORE_PURGE, FaultPoint.BETWEEN_PURGES, FaultPoint.AFTER_PURGE}
+_LETTING_GO = {FaultPoint.BEFORE_SOURCE_COMMIT, FaultPoint.AFTER_SOURCE_COMMIT}
+
+
+@dataclass(frozen=True)
+class AtPoint:
+    """The process kills itself at a point; Spark's JVM finds out when its parent is gone."""
+
+    point: FaultPoint
+
+    def __str__(self) -> str:
+        return self.point.value
+
+
+@dataclass(frozen=True)
+class AtMoment:
+    """The process is killed a while after a batch is planned, its JVM at the same moment or not."""
+
+    batches_on: int
+    seconds: float
+    with_jvm: bool
+
+    def __str__(self) -> str:
+        return f"{self.seconds * 1000:.0f} ms in" + (", JVM too" if self.with_jvm else "")
+
+
+Kill = AtPoint | AtMoment
+
+
+@dataclass(frozen=True)
+class Strike:
+    """What became of one kill. `batch_id` is the latest planned batch when it struck, or -1."""
+
+    kill: Kill
+    batch_id: int
+    has_struck: bool
+    problems: tuple[str, ...]
+
+
+@dataclass
+class Life:
+    """What became of a pipeline that was killed several times."""
+
+    pipeline: str
+    strikes: list[Strike] = field(default_factory=list)
+    runs: int = 0
+    rows: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_well(self) -> bool:
+        return not self.problems and not any(strike.problems for strike in self.strikes)
+
+
+def choose_kills(count: int, seed: int) -> list[tuple[str, Kill]]:
+    """So many kills: by turns at a point of the protocol and at a random moment.
+
+    Each point comes once before one comes again, and then in another pipeline.
+    """
+    chance = random.Random(seed)
+    names, points = list(PIPELINES), list(FaultPoint)
+    chance.shuffle(points)
+    chosen: list[tuple[str, Kill]] = []
+    for number in range(count):
+        turn, is_moment = divmod(number, 2)
+        if is_moment:
+            moment = AtMoment(chance.randrange(3), chance.uniform(0, 0.5), chance.random() < 0.5)
+            chosen.append((names[turn % len(names)], moment))
+        else:
+            rounds, index = divmod(turn, len(points))
+            chosen.append((names[(index + rounds) % len(names)], AtPoint(points[index])))
+    return chosen
+
+
+def live(
+    pipeline: Pipeline,
+    kills: Sequence[Kill],
+    work: Workspace,
+    told: Callable[[Strike], None] = lambda strike: None,
+) -> Life:
+    """Live a life. Ends early, with the problem, when a run fails that nobody killed."""
+    result = Life(pipeline.name)
+    try:
+        for kill in kills:
+            work.add_files(FILES_PER_RUN)
+            result.runs += 1
+            has_struck = _run(pipeline, work, kill)
+            latest = max(_entries(work, "offsets"), default=-1)
+            strike = Strike(kill, latest, has_struck, tuple(_wounds(pipeline, work)))
+            result.strikes.append(strike)
+            told(strike)
+        work.close()
+        result.runs += 1
+        _run(pipeline, work, None)
+    except RunFailedError as exc:
+        result.problems.append(str(exc))
+        return result
+    result.rows = pipeline.expected(work).total()
+    result.problems += [*_wounds(pipeline, work), *_remains(pipeline, work)]
+    return result
+
+
+class RunFailedError(Exception):
+    """A run ended as nobody asked it to."""
+
+
+def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
+    """One run, to its end or to its death; whether it was killed."""
+    where = _where(work, kill.point) if isinstance(kill, AtPoint) else "-"
+    with _child(pipeline, work, where) as child:
+        if isinstance(kill, AtMoment):
+            _kill_at_moment(child, work, kill)
+        try:
+            code = child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise RunFailedError(f"a run did not end in {PATIENCE:g} s; see {work.log}") from None
+    if code not in (0, -signal.SIGKILL) or (kill is None and code != 0):
+        raise RunFailedError(f"a run ended with {code}:\n{_tail(work.log)}")
+    if isinstance(kill, AtPoint) and code == 0:
+        raise RunFailedError(f"a run did not pass {where}, where it was to be killed")
+    return code != 0
+
+
+@contextlib.contextmanager
+def _child(pipeline: Pipeline, work: Workspace, where: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "tests.crash.pipelines", pipeline.name, str(work.root), where]
+    with work.log.open("ab") as log:
+        child = subprocess.Popen(
+            command,
+            cwd=_REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "JAVA_TOOL_OPTIONS": _SHORT_LIVED_JVM},
+            start_new_session=True,
+        )
+    try:
+        yield child
+    finally:
+        # Whatever is left of it, so that the next run is alone.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMoment) -> None:
+    """Kill it when it is so far, unless it has ended before."""
+    wanted = max(_entries(work, "offsets"), default=-1) + 1 + kill.batches_on
+    deadline = time.monotonic() + PATIENCE
+    pause = threading.Event()
+    while max(_entries(work, "offsets"), default=-1) < wanted:
+        if child.poll() is not None:
+            return
+        if time.monotonic() > deadline:
+            raise RunFailedError(f"a run did not get to batch {wanted}; see {work.log}")
+        pause.wait(0.005)
+    pause.wait(kill.seconds)
+    if kill.with_jvm:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
+
+
+def _where(work: Workspace, point: FaultPoint) -> str:
+    """The next batch that passes a point, as far as the logs can tell."""
+    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
+    latest = max(offsets, default=-1)
+    if point in _OUTSIDE_BATCHES:
+        batch_id = -1
+    elif point is FaultPoint.AFTER_START_OFFSETS and latest > max(commits, default=-1):
+        batch_id = latest
+    elif point in _PURGING:
+        batch_id = max(latest + 1, RETAINED_BATCHES + 1)
+    else:
+        batch_id = max(latest + 1, 1 if point in _LETTING_GO else 0)
+    return f"{point.value}:{batch_id}"
+
+
+def _wounds(pipeline: Pipeline, work: Workspace) -> list[str]:
+    """What must not be, whenever the process died."""
+    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
+    problems = []
+    for log, entries in (("offsets", offsets), ("commits", commits)):
+        if entries and entries != list(range(entries[0], entries[-1] + 1)):
+            problems.append(f"{log} has gaps: {entries}")
+    if max(offsets, default=-1) - max(commits, default=-1) not in (0, 1):
+        problems.append(f"planned are {offsets}, committed are {commits}")
+    # Even a window: it is let out when the watermark is beyond it, and by then its rows are there.
+    if extra := _written(work) - pipeline.expected(work):
+        problems.append(f"{extra.total()} rows twice or wrong: {_some(extra)}")
+    return problems
+
+
+def _remains(pipeline: Pipeline, work: Workspace) -> list[str]:
+    """What must not be at the end."""
+    expected, written = pipeline.expected(work), _written(work)
+    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
+    problems = []
+    if offsets[-RETAINED_BATCHES:] != commits[-RETAINED_BATCHES:]:
+        problems.append(f"not every planned batch is committed: {offsets} and {commits}")
+    if lost := expected - written:
+        problems.append(f"{lost.total()} rows lost: {_some(lost)}")
+    return problems
+
+
+def _written(work: Workspace) -> Rows:
+    return work.written() if work.table.exists() else Rows()
+
+
+def _entries(work: Workspace, log: str) -> list[int]:
+    with contextlib.suppress(FileNotFoundError):
+        names = os.listdir(work.checkpoint / log)
+        return sorted(int(name) for name in names if name.isdigit())
+    return []
+
+
+def _some(rows: object) -> str:
+    text = str(rows)
+    return text if len(text) < 200 else f"{text[:200]}..."
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-30:])

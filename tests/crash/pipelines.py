@@ -1,0 +1,199 @@
+"""The pipelines that are killed, and a run of one of them as a process of its own.
+
+    python -m tests.crash.pipelines PIPELINE WORKSPACE POINT:BATCH
+
+Each reads small JSON files, one a batch, writes parquet files, and ends when what was there at its
+start is done. What it has to write is counted from the input without any engine. At POINT of BATCH
+the process is killed; `-` is nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock import write_stream
+from penstock.checkpoint.tools.compactible_log import CompactibleLog
+from penstock.engine.faults import FaultPoint
+from penstock.spark.quiet import quiet_session
+from penstock.testing.faults import KillAt
+
+ROWS_PER_FILE = 40
+SECONDS_PER_FILE = 300
+WINDOW_SECONDS = 600
+BEGINNING = 1_700_000_000 // WINDOW_SECONDS * WINDOW_SECONDS
+RETAINED_BATCHES = 2
+"""So few that entries of the logs are purged in a short run, too."""
+
+Rows = Counter[tuple[int, ...]]
+
+
+class Workspace:
+    """Where a pipeline has its two inputs, its checkpoint and its output."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.left = root / "left"
+        self.right = root / "right"
+        self.checkpoint = root / "checkpoint"
+        self.table = root / "table"
+        self.log = root / "child.log"
+        for directory in (self.left, self.right):
+            directory.mkdir(parents=True, exist_ok=True)
+
+    def add_files(self, count: int) -> None:
+        """Let more input arrive: so many files on either side, whose rows are their numbers'."""
+        first = len(list(self.left.glob("*.json")))
+        for number in range(first, first + count):
+            chance = random.Random(number)
+            ids = range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE)
+            start = BEGINNING + number * SECONDS_PER_FILE
+            times = range(start, start + SECONDS_PER_FILE)
+            self._put(self.left, number, [_row(i, chance.choice(times)) for i in ids])
+            # each row of the left has none, one or two partners here, at most two files later
+            earlier = range(max(ids[0] - 2 * ROWS_PER_FILE, 0), ids[-1] + 1)
+            partners = chance.sample(earlier, ROWS_PER_FILE // 2)
+            self._put(
+                self.right, number, [_row(i, start + chance.randrange(300)) for i in partners]
+            )
+
+    def close(self) -> None:
+        """Let a last row of the far future arrive, whose watermark lets everything out."""
+        number = len(list(self.left.glob("*.json")))
+        for side, far_id in ((self.left, -1), (self.right, -2)):
+            self._put(side, number, [_row(far_id, BEGINNING + 10_000_000)])
+
+    def rows(self, side: Path) -> Iterator[tuple[int, int]]:
+        """The (id, time) of the rows of a side, without the one that closes it."""
+        for path in sorted(side.glob("*.json")):
+            for row in map(json.loads, path.read_text().splitlines()):
+                if row["id"] >= 0:
+                    yield row["id"], row["at"]
+
+    def written(self) -> Rows:
+        """What a reader of the output finds: the rows of the files that its log names."""
+        log = CompactibleLog.scan(self.table / "_spark_metadata")
+        missing = log.missing_up_to(log.newest)
+        if missing:
+            raise AssertionError(f"the log of the sink lacks {missing}")
+        rows: Rows = Counter()
+        for number in sorted(log.files, reverse=True):
+            for line in log.entry_lines(number):
+                file = json.loads(line)["path"].removeprefix("file://")
+                table = pyarrow.parquet.ParquetFile(file).read()
+                rows.update(tuple(row.values()) for row in table.to_pylist())
+            if log.is_compact(number):
+                break
+        return rows
+
+    def _put(self, side: Path, number: int, rows: list[dict[str, int]]) -> None:
+        hidden = self.root / f"{number:04d}.json"
+        hidden.write_text("\n".join(map(json.dumps, rows)))
+        os.utime(hidden, (BEGINNING + number, BEGINNING + number))
+        hidden.rename(side / hidden.name)
+
+
+def _row(number: int, at: int) -> dict[str, int]:
+    return {"id": number, "at": at}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A query, and what it is to have written when all input is done."""
+
+    name: str
+    query: Callable[[SparkSession, Workspace], DataFrame]
+    expected: Callable[[Workspace], Rows]
+
+
+def _read(spark: SparkSession, side: Path) -> DataFrame:
+    reader = spark.readStream.schema("id long, at long").option("maxFilesPerTrigger", 1)
+    rows = reader.json(str(side)).withColumn("at", F.timestamp_seconds("at"))
+    return rows.withWatermark("at", "30 minutes")
+
+
+def _stateless(spark: SparkSession, work: Workspace) -> DataFrame:
+    seconds = F.unix_timestamp("at").alias("at")
+    return _read(spark, work.left).where("id >= 0").select("id", seconds)
+
+
+def _expected_stateless(work: Workspace) -> Rows:
+    return Counter(work.rows(work.left))
+
+
+def _windowed(spark: SparkSession, work: Workspace) -> DataFrame:
+    windows = _read(spark, work.left).groupBy(F.window("at", f"{WINDOW_SECONDS} seconds"))
+    return windows.agg(F.count("*").alias("rows"), F.sum("id").alias("sum")).select(
+        F.unix_timestamp("window.start").alias("start"), "rows", "sum"
+    )
+
+
+def _expected_windowed(work: Workspace) -> Rows:
+    windows: dict[int, list[int]] = {}
+    for number, at in work.rows(work.left):
+        windows.setdefault(at // WINDOW_SECONDS * WINDOW_SECONDS, []).append(number)
+    return Counter((start, len(ids), sum(ids)) for start, ids in windows.items())
+
+
+def _joined(spark: SparkSession, work: Workspace) -> DataFrame:
+    left = _read(spark, work.left).alias("l")
+    right = _read(spark, work.right).alias("r")
+    near = "l.id = r.id AND r.at >= l.at - INTERVAL 1 HOUR AND r.at <= l.at + INTERVAL 1 HOUR"
+    return left.join(right, F.expr(near)).select(
+        F.col("l.id").alias("id"),
+        F.unix_timestamp("l.at").alias("left_at"),
+        F.unix_timestamp("r.at").alias("right_at"),
+    )
+
+
+def _expected_joined(work: Workspace) -> Rows:
+    times = dict(work.rows(work.left))
+    return Counter((number, times[number], at) for number, at in work.rows(work.right))
+
+
+PIPELINES = {
+    pipeline.name: pipeline
+    for pipeline in (
+        Pipeline("stateless", _stateless, _expected_stateless),
+        Pipeline("windowed", _windowed, _expected_windowed),
+        Pipeline("joined", _joined, _expected_joined),
+    )
+}
+
+_CONF = {
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.minBatchesToRetain": str(RETAINED_BATCHES),
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # The logs of source and sink are compacted in a short run, too.
+    "spark.sql.streaming.fileSource.log.compactInterval": "4",
+    "spark.sql.streaming.fileSink.log.compactInterval": "4",
+}
+
+
+def run_pipeline(name: str, work: Workspace, kill_at: str) -> None:
+    """Run a pipeline on what is there, in this process, or until the process is killed."""
+    spark = quiet_session(f"crash {name}", work.log, _CONF)
+    writer = write_stream(PIPELINES[name].query(spark, work)).format("parquet")
+    writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
+    if kill_at != "-":
+        point, _, batch_id = kill_at.partition(":")
+        writer.passing_through(KillAt(FaultPoint(point), int(batch_id)))
+    writer.start(str(work.table)).awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    run_pipeline(sys.argv[1], Workspace(Path(sys.argv[2])), sys.argv[3])

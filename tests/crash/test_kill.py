@@ -1,0 +1,54 @@
+"""A few real kills on real Spark; `make crash` does as many as wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.engine.faults import FaultPoint
+from tests.crash.harness import AtMoment, AtPoint, Kill, Life, Strike, choose_kills, live
+from tests.crash.pipelines import PIPELINES, Workspace
+
+
+def test_a_windowed_aggregation_that_is_killed_loses_nothing_and_writes_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    kills: list[Kill] = [
+        AtPoint(FaultPoint.AFTER_SINK),
+        AtPoint(FaultPoint.AFTER_OFFSET_LOG),
+        AtMoment(batches_on=0, seconds=0.05, with_jvm=True),
+    ]
+    life = live(PIPELINES["windowed"], kills, Workspace(tmp_path / "work"))
+    assert life.problems == []
+    assert [(strike.has_struck, strike.problems) for strike in life.strikes] == [(True, ())] * 3
+    assert life.runs == 4
+    assert life.rows > 5
+
+
+def test_fifty_kills_strike_at_every_point_and_every_pipeline() -> None:
+    chosen = choose_kills(50, seed=7)
+    points = [kill.point for _, kill in chosen if isinstance(kill, AtPoint)]
+    assert sorted(points) == sorted(FaultPoint)
+    assert {name for name, _ in chosen} == set(PIPELINES)
+    assert chosen == choose_kills(50, seed=7)
+    assert chosen != choose_kills(50, seed=8)
+
+
+def test_a_pipeline_knows_what_it_has_to_write(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.add_files(3)
+    work.add_files(2)
+    work.close()
+    ids = [number for number, _ in work.rows(work.left)]
+    assert ids == list(range(200))
+    for pipeline in PIPELINES.values():
+        expected = pipeline.expected(work)
+        assert set(expected.values()) == {1}
+    assert PIPELINES["stateless"].expected(work).total() == 200
+    assert PIPELINES["joined"].expected(work).total() == 100
+
+
+def test_a_life_with_a_problem_is_not_well() -> None:
+    kill = AtPoint(FaultPoint.AFTER_SINK)
+    assert Life("stateless", [Strike(kill, 0, True, ())]).is_well
+    assert not Life("stateless", [Strike(kill, 0, True, ("offsets has gaps",))]).is_well
+    assert not Life("stateless", problems=["3 rows lost"]).is_well
