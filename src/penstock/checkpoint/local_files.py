@@ -33,6 +33,10 @@ class LocalFiles(CheckpointFiles):
     def root(self) -> str:
         return self._uri
 
+    @property
+    def local_path(self) -> Path:
+        return self._root
+
     def create_if_absent(self, name: str, data: bytes) -> bool:
         target = self._root / name
         if target.exists():

@@ -22,13 +22,9 @@ from penstock.spark.gateway import Jvm
 _logger = logging.getLogger(__name__)
 
 _PLAIN_LOCAL_FILES = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
-    ),
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Else the session gets the checksummed file system that others have opened already.
-    "fs.file.impl.disable.cache": "true",
+    # Spark's checkpoint file manager writes through this; Hadoop's `FileSystem` stays as it is,
+    # since RocksDB's own files are copied by code that insists on the checksummed one.
+    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -53,6 +49,7 @@ class SparkStreamSession(StreamSession):
         self._run_id = ""
         self._jvm_thread: Any = None
         self._interrupt_lock = threading.Lock()
+        self._at_the_end: list[Callable[[], None]] = []
         self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
@@ -67,11 +64,15 @@ class SparkStreamSession(StreamSession):
         """A setting's value, or its default."""
         return str(self._conf.get(key))
 
+    def is_set(self, key: str) -> bool:
+        """Whether somebody has set a setting, be it to its default."""
+        return bool(self._conf.getOption(key).isDefined())
+
     def set_conf(self, key: str, value: str) -> None:
         self._conf.set(key, value)
 
     def use_plain_local_files(self) -> None:
-        """Write local state files as plain files: no checksum twins, no forked `chmod`s.
+        """Write local state files as plain files: no checksum twins, fewer forked `chmod`s.
 
         On a local checkpoint these are most of the time between two batches.
         """
@@ -97,7 +98,7 @@ class SparkStreamSession(StreamSession):
         # Stateful operators must neither be rearranged nor get another distribution.
         self.set_conf("spark.sql.cbo.enabled", "false")
         self.set_conf("spark.sql.requireAllClusterKeysForDistribution", "false")
-        if not self._conf.getOption(_STATE_PARTITIONS).isDefined():
+        if not self.is_set(_STATE_PARTITIONS):
             self.set_conf(_STATE_PARTITIONS, self.get_conf("spark.sql.shuffle.partitions"))
 
     def shield(self) -> None:
@@ -106,7 +107,13 @@ class SparkStreamSession(StreamSession):
                 self._jvm_thread = None
                 self.jvm.view.java.lang.Thread.interrupted()
 
+    def at_the_end(self, step: Callable[[], None]) -> None:
+        """Have something done when the query leaves."""
+        self._at_the_end.append(step)
+
     def leave(self, identity: QueryIdentity) -> None:
+        for step in self._at_the_end:
+            step()
         self._listeners.stateStoreCoordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
 
     def set_job_description(self, description: str) -> None:
@@ -144,6 +151,7 @@ class SparkStreamSession(StreamSession):
         before = self.recordable_conf()
         module = self.jvm.module("OffsetSeqMetadata")
         module.setSessionConf(module.apply(metadata.json), self.jsession.sessionState().conf())
+        frozen: list[str] = []
         for key, value in self.recordable_conf().items():
             if key not in metadata.conf:
                 _logger.warning(
@@ -152,12 +160,19 @@ class SparkStreamSession(StreamSession):
                     value,
                 )
             elif before.get(key) != value:
+                frozen.append(key)
                 _logger.warning(
                     "Updating the value of conf '%s' in current session from '%s' to '%s'.",
                     key,
                     before.get(key),
                     value,
                 )
+        if frozen:
+            _logger.warning(
+                "The session's %s had no effect: the first batch froze it in the checkpoint. It "
+                "takes a new checkpoint to change it.",
+                ", ".join(frozen),
+            )
 
     # Listeners and errors.
 

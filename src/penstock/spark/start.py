@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
+from penstock.checkpoint.tools.activity import CheckpointLock
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
@@ -104,6 +105,10 @@ def _bind_plan(
 ) -> SparkQueryPlan:
     """Bind the query to its sources, with plain files below a checkpoint that is local."""
     if isinstance(checkpoint.files, LocalFiles):
+        # For those who would change the checkpoint meanwhile; the query runs without it too.
+        lock = CheckpointLock(checkpoint.files.local_path, f"query {identity}")
+        if lock.try_acquire():
+            session.at_the_end(lock.release)
         checkpoint.files.remove_checksum_twins("state")
         checkpoint.files.remove_checksum_twins("sources")
         session.use_plain_local_files()

@@ -87,21 +87,15 @@ def test_rewind_of_a_query_without_state(
     assert log_entries(checkpoint, "commits") == [0, 1, 2, 3]
 
 
-ROCKSDB_ON_PENSTOCK = pytest.mark.xfail(
-    reason="Penstock's plain local file system cannot load RocksDB's tables", strict=False
-)
-
-
 @pytest.mark.parametrize(
     ("settings", "engine"),
     [
         pytest.param({}, "spark", id="hdfs-spark"),
         pytest.param({}, "penstock", id="hdfs-penstock"),
         pytest.param({PROVIDER: ROCKSDB}, "spark", id="rocksdb-spark"),
-        pytest.param(
-            {PROVIDER: ROCKSDB}, "penstock", id="rocksdb-penstock", marks=ROCKSDB_ON_PENSTOCK
-        ),
+        pytest.param({PROVIDER: ROCKSDB}, "penstock", id="rocksdb-penstock"),
         pytest.param({PROVIDER: ROCKSDB, FORMAT: "2"}, "spark", id="format-2-spark"),
+        pytest.param({PROVIDER: ROCKSDB, FORMAT: "2"}, "penstock", id="format-2-penstock"),
     ],
 )
 def test_rewind_of_a_query_with_state(
