@@ -191,5 +191,43 @@ def test_a_wait_ends_when_the_query_is_woken() -> None:
     assert done[0] < far
 
 
+class Awakened(threading.Event):
+    """An event that nobody sets, and on which nobody waits in vain: it notes how long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits.append(timeout or 0)
+        return False
+
+
+def test_a_clock_that_is_set_back_does_not_hold_a_wait_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([1_000_000, 1_000_000 - 86_400_000, 1_000_000 - 86_400_000])
+    clock, wake = SystemClock(), Awakened()
+    monkeypatch.setattr(clock, "time_millis", lambda: next(readings))
+    assert clock.wait_till_time(1_060_000, wake) == 1_000_000 - 86_400_000
+    assert wake.waits == [60.0]
+
+
+def test_a_clock_that_is_set_on_ends_a_wait_when_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = iter([1_000_000, 90_000_000, 90_000_000])
+    clock, wake = SystemClock(), Awakened()
+    monkeypatch.setattr(clock, "time_millis", lambda: next(readings))
+    assert clock.wait_till_time(1_060_000, wake) == 90_000_000
+    assert wake.waits == [60.0]
+
+
+def test_a_clock_that_is_a_little_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([1_000_000, 1_059_970, 1_060_000, 1_060_000])
+    clock, wake = SystemClock(), Awakened()
+    monkeypatch.setattr(clock, "time_millis", lambda: next(readings))
+    assert clock.wait_till_time(1_060_000, wake) == 1_060_000
+    assert wake.waits == [60.0, 0.03]
+
+
 def test_a_clock_that_measures_nothing_better_measures_its_time() -> None:
     assert ManualClock(7).elapsed_millis() == 7.0

@@ -221,6 +221,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"latest_offset": {1, 2}},
         r"latest_offset of Wrong\[python\] returned \{1, 2\}.*JSON",
     ),
+    "an offset before the beginning": (
+        {"latest_offset": -1},
+        r"latest_offset of Wrong\[python\] went back from 0 to -1: .* read twice",
+    ),
     "an offset that is not a number of JSON's": (
         {"latest_offset": float("nan")},
         r"latest_offset of Wrong\[python\] returned nan.*JSON",

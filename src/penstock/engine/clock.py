@@ -6,6 +6,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 
+_UNEVEN_MS = 100
+"""A clock that is off by less is not one that was set back."""
+
 
 class Clock(ABC):
     """Where the engine reads the time and waits for it. Injected, so that tests can set it."""
@@ -16,7 +19,11 @@ class Clock(ABC):
 
     @abstractmethod
     def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
-        """Wait until the time is `target_ms` or `wake` is set; return the time then."""
+        """Wait until the time is `target_ms` or `wake` is set; return the time then.
+
+        A clock that is set back meanwhile does not make the wait longer than it was to be, twice
+        that at most: the time returned is before the target then.
+        """
 
     def elapsed_millis(self) -> float:
         """A reading for measuring durations; only differences mean anything."""
@@ -33,7 +40,9 @@ class SystemClock(Clock):
         return time.perf_counter() * 1e3
 
     def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
-        while (now := self.time_millis()) < target_ms:
-            if wake.wait((target_ms - now) / 1e3):
-                return self.time_millis()
-        return now
+        left = target_ms - self.time_millis()
+        while left > 0 and not wake.wait(left / 1e3):
+            waited, left = left, target_ms - self.time_millis()
+            if left > max(waited / 2, _UNEVEN_MS):  # the clock was set back
+                break
+        return self.time_millis()

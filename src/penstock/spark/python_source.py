@@ -164,6 +164,7 @@ class PythonSourceStream(Source):
         end = self._source.latest_offset(begin, limit)
         if end is None:
             return None
+        self._refuse_going_back(begin, end)
         offset = self._offset(end, "latest_offset")
         if start is None and offset == self._offset(begin, "initial_offset"):
             return None
@@ -192,6 +193,14 @@ class PythonSourceStream(Source):
         rows = jdf.queryExecution().toRdd()
         streaming = self._session._jsparkSession.internalCreateDataFrame(rows, jschema, True)
         return V1Data(streaming.logicalPlan())
+
+    def _refuse_going_back(self, begin: Any, end: Any) -> None:
+        """Of numbers it is known which comes first; of other offsets only the source knows."""
+        if isinstance(begin, (int, float)) and isinstance(end, (int, float)) and end < begin:
+            raise InvalidBatchError(
+                f"latest_offset of {self} went back from {begin} to {end}: the rows between them "
+                "would be read twice. If its data was replaced, start with a new checkpoint."
+            )
 
     def _begin(self, start: Offset | None) -> Any:
         return self._source.initial_offset() if start is None else offset_value(start)
