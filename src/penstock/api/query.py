@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
+from penstock.api.progress import as_pyspark
 from penstock.api.stop_conditions import after_batches, after_offsets
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
@@ -56,13 +57,13 @@ class StreamingQuery(PySparkStreamingQuery):
     def recentProgress(self) -> list[StreamingQueryProgress]:
         """The latest progress records, oldest first."""
         recent = self._execution.reporter.recent_progress
-        return [StreamingQueryProgress.fromJson(progress.to_dict()) for progress in recent]
+        return [as_pyspark(progress) for progress in recent]
 
     @property
     def lastProgress(self) -> StreamingQueryProgress | None:
         """The latest progress record, None before the first."""
         last = self._execution.reporter.last_progress
-        return None if last is None else StreamingQueryProgress.fromJson(last.to_dict())
+        return None if last is None else as_pyspark(last)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
         """Wait for the end of the query; raises what it died of.
@@ -120,7 +121,7 @@ class StreamingQuery(PySparkStreamingQuery):
         after = self._execution.reporter.last_progress
         if after is None or after is before or "addBatch" not in after.duration_ms:
             return None
-        return StreamingQueryProgress.fromJson(after.to_dict())
+        return as_pyspark(after)
 
     def run(
         self,

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
+from penstock.api.arming import armed_faults
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
 from penstock.api.sink import PythonSink
@@ -246,11 +247,11 @@ class DataStreamWriter(PySparkDataStreamWriter):
             self._df,
             StartRequest(
                 sink=self._sink_request(),
-                trigger=self._trigger,
+                trigger=self._trigger_of_this_start(),
                 path=path,
                 table=table,
                 clock=self._clock,
-                faults=self._faults,
+                faults=armed_faults() if self._faults is NO_FAULTS else self._faults,
                 hooks=self._hooks,
             ),
             on_terminated=manager.notify_termination,
@@ -258,6 +259,11 @@ class DataStreamWriter(PySparkDataStreamWriter):
         query = manager.start(execution)
         after_start()
         return query
+
+    def _trigger_of_this_start(self) -> Trigger:
+        """The trigger; with a gate of its own for each query that is stepped."""
+        is_stepped = isinstance(self._trigger, ManualTrigger)
+        return ManualTrigger(StepGate()) if is_stepped else self._trigger
 
     def _sink_request(self) -> SinkRequest:
         default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.crashtest import crashtest
 from penstock.cli.output import output_for
 from penstock.cli.run import run
 
@@ -37,3 +38,4 @@ def doctor(json: Json = False) -> None:
 
 
 app.command(context_settings={"allow_interspersed_args": False})(run)
+app.command(context_settings={"allow_interspersed_args": False})(crashtest)

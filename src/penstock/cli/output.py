@@ -10,6 +10,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from penstock.api.doctor import Diagnosis
+    from penstock.testing.crash_report import CrashReport
 
 
 class Output(ABC):
@@ -17,6 +18,9 @@ class Output(ABC):
 
     @abstractmethod
     def diagnosis(self, diagnosis: Diagnosis) -> None: ...
+
+    @abstractmethod
+    def crash_report(self, report: CrashReport) -> None: ...
 
 
 class TextOutput(Output):
@@ -46,12 +50,18 @@ class TextOutput(Output):
         )
         self._console.print(verdict_line)
 
+    def crash_report(self, report: CrashReport) -> None:
+        print(report)
+
 
 class JsonOutput(Output):
     """For programs: one JSON document."""
 
     def diagnosis(self, diagnosis: Diagnosis) -> None:
         self._print(diagnosis.to_dict())
+
+    def crash_report(self, report: CrashReport) -> None:
+        self._print(report.to_dict())
 
     @staticmethod
     def _print(document: dict[str, Any]) -> None:

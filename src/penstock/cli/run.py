@@ -64,7 +64,7 @@ def run(
     policy = RestartPolicy(max_restarts, backoff, max_backoff)
     command = [sys.executable, "-m", "penstock.cli", "run"]
     command += [part for setting in conf or () for part in ("--conf", setting)]
-    command += [str(script), "--", *(arguments or ())]
+    command += [str(script), *(arguments or ())]
     raise typer.Exit(supervise(command, policy))
 
 

@@ -17,6 +17,10 @@ class StepGate:
         self._done = 0
         self._closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def step(self, timeout: float | None = None) -> bool:
         """Ask for one trigger and wait until it is over. False if it will not come, or not yet.
 

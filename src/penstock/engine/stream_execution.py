@@ -202,8 +202,9 @@ class StreamExecution:
         self._refuse_own_thread()
         if not isinstance(self._trigger, ManualTrigger):
             raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
-        stepped = self._trigger.gate.step(timeout)
-        if not stepped and not self._goes_on():
+        gate = self._trigger.gate
+        stepped = gate.step(timeout)
+        if not stepped and gate.is_closed:
             self._terminated.wait(timeout)
         self._raise_failure()
         return stepped
@@ -348,6 +349,8 @@ class StreamExecution:
             with self._progress_lock:
                 self._progress_lock.notify_all()
             self._terminated.set()
+            if isinstance(self._trigger, ManualTrigger):
+                self._trigger.gate.close()
 
     def _attempt(self, step: Callable[[], None]) -> None:
         try:

@@ -1,1 +1,59 @@
-"""What users test with: memory stream, manual clock, stepping, fault points, crash test."""
+"""What users test with: memory stream, manual clock, stepping, scripts, crash test.
+
+The names are looked up when they are first used, as those of `penstock` are: whoever wants the
+simulation alone need not wait for PySpark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine.faults import FaultPoint
+    from penstock.testing.clock import ManualClock
+    from penstock.testing.collect_sink import CollectSink, Delivery
+    from penstock.testing.crash_report import CrashReport, Trial
+    from penstock.testing.crashing import Workspace, crash_test
+    from penstock.testing.memory_stream import MemoryStream
+    from penstock.testing.script import StreamScript
+    from penstock.testing.script_text import ScriptError
+
+_HOMES = {
+    "CollectSink": "penstock.testing.collect_sink",
+    "CrashReport": "penstock.testing.crash_report",
+    "Delivery": "penstock.testing.collect_sink",
+    "FaultPoint": "penstock.engine.faults",
+    "ManualClock": "penstock.testing.clock",
+    "MemoryStream": "penstock.testing.memory_stream",
+    "ScriptError": "penstock.testing.script_text",
+    "StreamScript": "penstock.testing.script",
+    "Trial": "penstock.testing.crash_report",
+    "Workspace": "penstock.testing.crashing",
+    "crash_test": "penstock.testing.crashing",
+}
+
+__all__ = [
+    "CollectSink",
+    "CrashReport",
+    "Delivery",
+    "FaultPoint",
+    "ManualClock",
+    "MemoryStream",
+    "ScriptError",
+    "StreamScript",
+    "Trial",
+    "Workspace",
+    "crash_test",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

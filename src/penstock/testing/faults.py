@@ -18,5 +18,3 @@ class KillAt(FaultInjector):
     def reach(self, point: FaultPoint, batch_id: int) -> None:
         if point is self._point and batch_id == self._batch_id:
             os.kill(os.getpid(), signal.SIGKILL)
-
-

@@ -1,0 +1,31 @@
+"""Progress in the shape PySpark's users know."""
+
+from __future__ import annotations
+
+import copy
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress as PySparkProgress
+
+from penstock.engine.progress import StreamingQueryProgress
+
+
+def as_pyspark(progress: StreamingQueryProgress) -> PySparkProgress:
+    """The same record as PySpark's class.
+
+    A rate over no time at all is not in the JSON, which has no word for it; but it is in the
+    object, as a float.
+    """
+    fields = progress.to_dict()
+    filled = copy.deepcopy(fields)
+    for of_source, source in zip(filled["sources"], progress.sources, strict=True):
+        of_source.setdefault("inputRowsPerSecond", source.input_rows_per_second)
+        of_source.setdefault("processedRowsPerSecond", source.processed_rows_per_second)
+    arriving = sum(source.input_rows_per_second for source in progress.sources)
+    processed = sum(source.processed_rows_per_second for source in progress.sources)
+    filled.setdefault("inputRowsPerSecond", arriving)
+    filled.setdefault("processedRowsPerSecond", processed)
+    made = PySparkProgress.fromJson(filled)
+    made._jdict = fields
+    for made_source, of_source in zip(made.sources, fields["sources"], strict=True):
+        made_source._jdict = of_source
+    return made

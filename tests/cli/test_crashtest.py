@@ -1,0 +1,124 @@
+"""`penstock crashtest` on a script of its own: killed for real, run again, its output compared."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.errors import ExecutionError
+from penstock.testing.crash_script import ScriptRun, crash_test_script, reader_from
+
+JOB = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+source, checkpoint, output = map(Path, sys.argv[1:])
+spark = (
+    SparkSession.builder.master("local[1]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.log.level", "OFF")
+    .getOrCreate()
+)
+
+def write_twice(df, batch_id):
+    text = "".join(f"{row.value}\\n" for row in df.collect())
+    output.mkdir(exist_ok=True)
+    with open(output / "blind", "a") as file:
+        file.write(text)
+    (output / f"batch-{batch_id}").write_text(text)
+
+lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(source))
+query = (
+    lines.writeStream.foreachBatch(write_twice)
+    .option("checkpointLocation", str(checkpoint))
+    .trigger(availableNow=True)
+    .start()
+)
+query.awaitTermination()
+"""
+
+READER = """
+from pathlib import Path
+
+def read_output(workspace):
+    for file in Path(workspace.output).iterdir():
+        for line in file.read_text().split():
+            yield file.name, line
+"""
+
+
+def test_a_script_is_killed_and_its_output_compared(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).write_text(f"{name}1\n{name}2\n")
+    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "reader.py").write_text(READER)
+    result = CliRunner().invoke(
+        app,
+        [
+            "crashtest",
+            "--json",
+            "--reader",
+            str(tmp_path / "reader.py"),
+            "--point",
+            "after_sink",
+            str(tmp_path / "job.py"),
+            str(tmp_path / "in"),
+            "{checkpoint}",
+            "{work}/output",
+        ],
+    )
+    assert result.exit_code == 1, result.output
+    report = json.loads(result.stdout)
+    assert (report["exactly_once"], report["expected_rows"]) == (False, 8)
+    (trial,) = report["trials"]
+    assert (trial["point"], trial["batch"], trial["delivered_again"]) == ("after_sink", 1, [1])
+    assert trial["verdict"] == "duplicates"
+    # What appends has the batch twice, what goes by the batch id has not.
+    assert [text.split("'")[1] for text in trial["duplicates"]] == ["blind", "blind"]
+    assert "killed at after_sink of batch 1 ..." in result.stderr
+
+
+def test_a_point_that_there_is_not(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
+    command = ["crashtest", "--point", "nowhere", str(tmp_path / "job.py")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert "'nowhere' is none of before_metadata" in " ".join(
+        result.stderr.replace("│", "").split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("raise SystemExit('no input')", r"ended with 1 without a crash:\nno input"),
+        ("print('nothing to stream')", "ran no batch"),
+    ],
+)
+def test_a_script_that_cannot_be_tested(tmp_path: Path, job: str, message: str) -> None:
+    (tmp_path / "job.py").write_text(job)
+    with pytest.raises(ExecutionError, match=message):
+        crash_test_script(ScriptRun(tmp_path / "job.py", tmp_path), None, every_batch=False)
+
+
+def test_a_script_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sleeper").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "sleeper").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "sleeper"))
+    run = ScriptRun(tmp_path / "job.py", tmp_path, timeout=0.1)
+    with pytest.raises(ExecutionError, match=r"did not end within 0\.1 s; let its queries run"):
+        crash_test_script(run, None, every_batch=False)
+
+
+def test_a_reader_without_its_function(tmp_path: Path) -> None:
+    (tmp_path / "reader.py").write_text("read = 5")
+    with pytest.raises(ExecutionError, match=r"defines no function read_output\(workspace\)"):
+        reader_from(tmp_path / "reader.py")

@@ -1,0 +1,94 @@
+"""The matrix of a crash test, and where it strikes, without Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.engine.faults import FaultPoint
+from penstock.testing.crash_faults import (
+    Passage,
+    Passages,
+    PassagesToFile,
+    SimulatedCrash,
+    choose_strikes,
+    delivered_again,
+)
+from penstock.testing.crash_report import CrashReport, Trial, Verdict
+
+SINK, COMMIT, PURGE = FaultPoint.AFTER_SINK, FaultPoint.AFTER_COMMIT_LOG, FaultPoint.BEFORE_PURGE
+
+
+def trial(expected: list[int], actual: list[int], again: tuple[int, ...] = ()) -> Trial:
+    rows = [[(n,) for n in numbers] for numbers in (expected, actual)]
+    return Trial.of(Passage(SINK, 1), again, *rows)
+
+
+def test_what_a_trial_finds() -> None:
+    assert trial([1, 2], [2, 1]).verdict is Verdict.EXACTLY_ONCE
+    twice = trial([1, 2], [1, 2, 2], (1,))
+    assert (twice.verdict, twice.duplicates) == (Verdict.DUPLICATES, ((2,),))
+    assert twice.describe() == "1 duplicate of batch 1: (2,)"
+    assert trial([1], [1, 7, 8, 9, 10]).describe() == "4 duplicates: (7,), (8,), (9,), ..."
+    lost = trial([1, 2, 2], [1, 1, 2])
+    assert lost.verdict is Verdict.LOST
+    assert lost.describe() == "1 lost: (2,); 1 duplicate: (1,)"
+    dead = Trial(Passage(SINK, 0), error="it burns")
+    assert (dead.verdict, dead.describe()) == (
+        Verdict.DID_NOT_RECOVER,
+        "did not recover: it burns",
+    )
+
+
+def test_the_matrix() -> None:
+    clean = Trial(Passage(FaultPoint.AFTER_METADATA, -1))
+    report = CrashReport([clean, trial([1, 2], [1, 2, 2], (1,))], [PURGE], 2)
+    assert str(report).splitlines() == [
+        "crash at        batch  delivered again  output",
+        "after_metadata  -      -                exactly once",
+        "after_sink      1      batch 1          1 duplicate of batch 1: (2,)",
+        "",
+        "2 rows without a crash; 2 crashes: 1 exactly once, 1 duplicates.",
+        "Not passed: before_purge.",
+    ]
+    with pytest.raises(AssertionError, match=r"makes a difference[\s\S]*1 duplicate of batch 1"):
+        report.check()
+    told = json.loads(json.dumps(report.to_dict()))
+    assert not told["exactly_once"]
+    assert told["trials"][1] == {
+        "point": "after_sink",
+        "batch": 1,
+        "delivered_again": [1],
+        "verdict": "duplicates",
+        "duplicates": ["(2,)"],
+        "lost": [],
+        "error": None,
+    }
+    CrashReport([clean], [], 2).check()
+
+
+def test_where_to_strike() -> None:
+    passed = [Passage(FaultPoint.AFTER_METADATA, -1)]
+    passed += [Passage(point, batch) for batch in range(3) for point in (SINK, COMMIT)]
+    once = choose_strikes(passed, None, every_batch=False)
+    assert list(map(str, once)) == ["after_metadata:-1", "after_sink:1", "after_commit_log:1"]
+    sinks = choose_strikes(passed, [SINK, PURGE], every_batch=True)
+    assert [Passage.parse(str(strike)) for strike in sinks] == [Passage(SINK, n) for n in range(3)]
+    assert choose_strikes(passed[:2], [SINK], every_batch=False) == [Passage(SINK, 0)]
+
+
+def test_passages_are_noted_and_one_is_struck_once(tmp_path: pytest.TempPathFactory) -> None:
+    passages = Passages(Passage(SINK, 0))
+    with pytest.raises(SimulatedCrash):
+        passages.reach(SINK, 0)
+    passages.reach(SINK, 0)
+    passages.reach(COMMIT, 0)
+    assert passages.seen == [Passage(SINK, 0), Passage(SINK, 0), Passage(COMMIT, 0)]
+    assert delivered_again(passages.seen, [Passage(SINK, 1), Passage(SINK, 0)]) == (0,)
+    struck: list[bool] = []
+    file = f"{tmp_path}/passages"
+    to_file = PassagesToFile(file, Passage(SINK, 0), lambda: struck.append(True))
+    to_file.reach(SINK, 0)
+    with open(file) as written:
+        assert (struck, written.read()) == ([True], "after_sink:0\n")
