@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,7 @@ from tests.streams import (
     Numbers,
     StandingNumbers,
     column,
+    eventually,
     eventually_of,
     has_committed,
     log_entries,
@@ -175,3 +177,46 @@ def test_a_stop_is_no_failure_for_a_function_that_runs_spark_jobs(
     assert query.exception() is None
     assert log_entries(checkpoint, "commits") == []
     assert [record.name for record in caplog.records if record.name.startswith("py4j")] == []
+
+
+@pytest.mark.parametrize(
+    ("after", "commits"), [({"batches": 2}, [0, 1]), ({"offsets": {0: 3}}, [0, 1, 2])]
+)
+def test_a_query_stops_by_itself_after_what_it_was_told(
+    session: SparkSession, checkpoint: Path, after: dict[str, Any], commits: list[int]
+) -> None:
+    gate = Gate(batch_id=0)
+    query = start_gated(session, gate, checkpoint)
+    query.stop_after(**after)
+    gate.opened.set()
+    assert query.awaitTermination(60)
+    assert query.exception() is None
+    assert log_entries(checkpoint, "commits") == commits
+    assert gate.rows == commits
+
+
+def test_a_query_stops_by_itself_when_the_time_is_up_and_its_batch_is_done(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    gate = Gate(batch_id=1)
+    query = start_gated(session, gate, checkpoint)
+    query.stop_after(time=0)
+    eventually(lambda: query._execution.is_stopping, "the time to be up")
+    assert query.isActive
+    gate.opened.set()
+    assert query.awaitTermination(60)
+    assert log_entries(checkpoint, "commits") == [0, 1]
+    assert log_entries(checkpoint, "offsets") == [0, 1]
+
+
+def test_a_graceful_stop_that_takes_too_long_says_so_and_the_batch_still_commits(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    gate = Gate(batch_id=1)
+    query = start_gated(session, gate, checkpoint)
+    with pytest.raises(QueryStopTimeoutError, match="failed to stop within 20 milliseconds"):
+        query.stop(graceful=True, timeout=0.02)
+    gate.opened.set()
+    assert query.awaitTermination(60)
+    assert query.exception() is None
+    assert log_entries(checkpoint, "commits") == [0, 1]
