@@ -65,7 +65,9 @@ def test_the_matrix() -> None:
         "lost": [],
         "error": None,
     }
-    CrashReport([clean], [], 2).check()
+    passing = CrashReport([clean], [], 2)
+    passing.check()
+    assert passing.summary == "2 rows without a crash; 1 crash: 1 exactly once."
 
 
 def test_where_to_strike() -> None:

@@ -19,7 +19,7 @@ def crashtest(
         list[str] | None,
         typer.Argument(
             help="Its arguments, in which {checkpoint}, {output} and {work} stand for paths that "
-            "are new for each crash. [default: {checkpoint} {output}]",
+            "are new for each crash. If none are given, {checkpoint} and {output}.",
             show_default=False,
         ),
     ] = None,

@@ -134,7 +134,8 @@ class CrashReport:
             verdict: sum(trial.verdict is verdict for trial in self.trials) for verdict in Verdict
         }
         told = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
-        text = f"{self.expected_rows} rows without a crash; {len(self.trials)} crashes: {told}."
+        crashes = "1 crash" if len(self.trials) == 1 else f"{len(self.trials)} crashes"
+        text = f"{self.expected_rows} rows without a crash; {crashes}: {told or 'none tried'}."
         if self.not_passed:
             text += f"\nNot passed: {', '.join(point.value for point in self.not_passed)}."
         return text

@@ -104,7 +104,8 @@ class KilledRun:
 
 
 def _kill_and_rerun(run: ScriptRun, strike: Passage) -> KilledRun:
-    run.tell(f"killed at {strike.point.value} of batch {strike.batch_id} ...")
+    of_batch = "" if strike.batch_id < 0 else f" of batch {strike.batch_id}"
+    run.tell(f"killed at {strike.point.value}{of_batch} ...")
     folder = run.in_folder(str(strike).replace(":", "_"))
     code = run.run(folder, "killed", strike)
     if code != -signal.SIGKILL:
