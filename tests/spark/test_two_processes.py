@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from penstock import StreamingQuery, read_stream, write_stream
-from tests.streams import PATIENCE, Numbers, column, eventually, log_entries
+from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
+from penstock.errors import ConcurrentUpdateError
+from tests.streams import PATIENCE, LineFiles, Numbers, column, eventually, log_entries
 
 PROGRAM = """
 import sys
@@ -113,4 +115,51 @@ def test_an_entry_that_another_run_wrote_is_left_as_it_is(
     with pytest.raises(Exception, match="Multiple streaming jobs detected for 1"):
         query.awaitTermination()
     assert theirs.read_text() == "theirs"
+    assert log_entries(checkpoint, "commits") == [0]
+
+
+THEIRS = (
+    'v1\n{"path":"file:///theirs","size":1,"isDir":false,"modificationTime":1,'
+    '"blockReplication":1,"blockSize":1,"action":"add"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "while_in", "says", "offsets"),
+    [
+        ("out/_spark_metadata/1", 1, "Race while writing batch 1 .*/out", [0, 1]),
+        ("checkpoint/sources/0/1", 0, "Multiple streaming jobs detected for 1", [0]),
+    ],
+)
+def test_whoever_finds_an_entry_of_another_in_a_log_of_files_says_so_and_leaves_it(
+    session: SparkSession,
+    tmp_path: Path,
+    checkpoint: Path,
+    log: str,
+    while_in: int,
+    says: str,
+    offsets: list[int],
+) -> None:
+    """The other, for this test, is a function that writes the entry while a batch runs."""
+    theirs = tmp_path / log
+
+    def write(n: int) -> int:
+        if n == while_in:
+            theirs.write_text(THEIRS)
+        return n
+
+    lines = LineFiles(tmp_path / "in")
+    for n in range(3):
+        lines.add(str(n))
+    writing = F.udf(write, "long", useArrow=False)
+    numbers = lines.stream(session).select(writing(F.col("value").cast("long")))
+    writer = write_stream(numbers.toDF("n")).format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start(str(tmp_path / "out"))
+    with pytest.raises(StreamingQueryException, match=says) as caught:
+        query.awaitTermination()
+    assert isinstance(caught.value.__cause__, ConcurrentUpdateError)
+    assert "Please make sure only one streaming job" in str(caught.value)
+    assert "at org.apache.spark" not in str(caught.value)
+    assert theirs.read_text() == THEIRS
+    assert log_entries(checkpoint, "offsets") == offsets
     assert log_entries(checkpoint, "commits") == [0]

@@ -172,6 +172,10 @@ class StreamSession(ABC):
     def is_interruption(self, error: BaseException) -> bool:
         """Whether an error is but the echo of `cancel_jobs`."""
 
+    def translated(self, error: BaseException) -> BaseException:
+        """What a query is said to have died of: the error itself, or ours that it amounts to."""
+        return error
+
     def describe_error(self, error: BaseException) -> str:
         """The full text of an error for listeners."""
         return "".join(traceback.format_exception(error))

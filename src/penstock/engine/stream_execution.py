@@ -260,7 +260,7 @@ class StreamExecution:
                 self.reporter.update_status("Stopped")
             else:
                 error_class = self._session.error_class(exc)
-                self._record_failure(exc)
+                self._record_failure(self._session.translated(exc))
         finally:
             self._started.set()
             self._initialized.set()

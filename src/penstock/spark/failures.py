@@ -9,12 +9,18 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException, convert_exception
 
+from penstock.errors import ConcurrentUpdateError
 from penstock.spark.gateway import Jvm
 
 _INTERRUPTIONS = (
     "java.lang.InterruptedException",
     "java.io.InterruptedIOException",
     "java.nio.channels.ClosedByInterruptException",
+)
+_SIGNS_OF_ANOTHER = (
+    "Multiple streaming jobs detected for",  # the log of a file source
+    "Race while writing batch",  # the log of a file sink
+    "Multiple streaming queries are concurrently using",  # either, on a file system that renames
 )
 _WRAPPER = "java.lang.reflect.UndeclaredThrowableException"
 
@@ -53,6 +59,33 @@ def is_interruption(error: BaseException, run_id: str) -> bool:
             return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+def translated(error: BaseException) -> BaseException:
+    """Ours for what Spark's logs of files raise when another query has written their entry."""
+    if isinstance(error, (Py4JJavaError, CapturedException)):
+        for message in _messages(error):
+            if any(sign in message for sign in _SIGNS_OF_ANOTHER):
+                concurrent = ConcurrentUpdateError(
+                    f"{message}\nPlease make sure only one streaming job runs on a specific "
+                    "checkpoint location at a time, and only one writes to an output path. "
+                    "Nothing of what the other has written was overwritten."
+                )
+                concurrent.__cause__ = error
+                return concurrent
+    return error
+
+
+def _messages(error: Py4JJavaError | CapturedException) -> Iterator[str]:
+    """The messages of an error of the JVM and of what caused it."""
+    java_exception: Any
+    if isinstance(error, CapturedException):
+        java_exception = error._origin
+    else:
+        java_exception = error.java_exception
+    while java_exception is not None:
+        yield str(java_exception.getMessage())
+        java_exception = java_exception.getCause()
 
 
 def error_class(error: BaseException) -> str | None:

@@ -185,6 +185,9 @@ class SparkStreamSession(StreamSession):
     def is_interruption(self, error: BaseException) -> bool:
         return failures.is_interruption(error, self._run_id)
 
+    def translated(self, error: BaseException) -> BaseException:
+        return failures.translated(error)
+
     def error_class(self, error: BaseException) -> str | None:
         return failures.error_class(error)
 
