@@ -41,13 +41,14 @@ class LocalFiles(CheckpointFiles):
         target = self._root / name
         if target.exists():
             return False
-        self._make_directories(target.parent)
-        with _directory(target.parent) as directory:
-            # Before the link: a crash in between must not leave the file with a stale checksum.
-            _unlink(_checksum_twin(target))
-            if not _link_new_file(target, data, directory):
-                return False
-            os.fsync(directory)
+        with _naming(target):
+            self._make_directories(target.parent)
+            with _directory(target.parent) as directory:
+                # Before the link: a crash in between must not leave the file with a stale checksum.
+                _unlink(_checksum_twin(target))
+                if not _link_new_file(target, data, directory):
+                    return False
+                os.fsync(directory)
         return True
 
     def read(self, name: str) -> bytes:
@@ -116,6 +117,17 @@ def _checksum_twin(target: Path) -> Path:
 def _unlink(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
+
+
+@contextlib.contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Let an error of the system say which file it is about: a write that fails names none."""
+    try:
+        yield
+    except OSError as exc:
+        if exc.filename is None:
+            exc.filename = str(target)
+        raise
 
 
 @contextlib.contextmanager

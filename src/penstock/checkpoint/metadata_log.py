@@ -138,7 +138,8 @@ class MetadataLog(ABC, Generic[T]):
                 f"Failed to read log file {path}. {exc}\n"
                 f"Nothing was changed. If {path} is the newest entry of its log and is empty or "
                 "torn (a crash while Spark wrote it to a file system without atomic rename), "
-                "move it away and start the query again: the batch is then planned anew."
+                "move it away and start the query again: the batch is then planned anew, or run "
+                "once more as it was planned if this is the log of commits."
             ) from exc
         except CheckpointError:
             raise
