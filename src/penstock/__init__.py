@@ -14,11 +14,17 @@ if TYPE_CHECKING:
     from penstock.api.errors import StreamingQueryException
     from penstock.api.install import install, uninstall
     from penstock.api.manager import StreamingQueryManager, streams
+    from penstock.api.observe import snapshots
     from penstock.api.query import StreamingQuery
+    from penstock.api.replay import Replay, replay
     from penstock.api.sink import PythonSink
+    from penstock.api.snapshot import QuerySnapshot
+    from penstock.api.watch import watch
     from penstock.api.writer import DataStreamWriter, write_stream
     from penstock.errors import PenstockError
     from penstock.spark.python_source import PythonSource, read_stream
+    from penstock.web.metrics import serve_metrics
+    from penstock.web.server import serve_web
 
 try:
     __version__ = version("penstock")
@@ -30,13 +36,20 @@ _HOMES = {
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.api.sink",
     "PythonSource": "penstock.spark.python_source",
+    "QuerySnapshot": "penstock.api.snapshot",
+    "Replay": "penstock.api.replay",
     "StreamingQuery": "penstock.api.query",
     "StreamingQueryException": "penstock.api.errors",
     "StreamingQueryManager": "penstock.api.manager",
     "install": "penstock.api.install",
     "read_stream": "penstock.spark.python_source",
+    "replay": "penstock.api.replay",
+    "serve_metrics": "penstock.web.metrics",
+    "serve_web": "penstock.web.server",
+    "snapshots": "penstock.api.observe",
     "streams": "penstock.api.manager",
     "uninstall": "penstock.api.install",
+    "watch": "penstock.api.watch",
     "write_stream": "penstock.api.writer",
 }
 
@@ -45,14 +58,21 @@ __all__ = [
     "PenstockError",
     "PythonSink",
     "PythonSource",
+    "QuerySnapshot",
+    "Replay",
     "StreamingQuery",
     "StreamingQueryException",
     "StreamingQueryManager",
     "__version__",
     "install",
     "read_stream",
+    "replay",
+    "serve_metrics",
+    "serve_web",
+    "snapshots",
     "streams",
     "uninstall",
+    "watch",
     "write_stream",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
@@ -12,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQueryManager as PySparkStreamin
 
 from penstock.api.arguments import check_timeout
 from penstock.api.errors import NameTakenError, StreamingQueryException
+from penstock.api.observe import OBSERVATORY
 from penstock.api.query import StreamingQuery
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
@@ -25,6 +27,7 @@ from penstock.spark.session_facts import (
 _logger = logging.getLogger(__name__)
 
 _STOP_ACTIVE_RUN = "spark.sql.streaming.stopActiveRunOnRestart"
+_REDACTION_RULE = "spark.redaction.regex"
 
 
 class StreamingQueryManager(PySparkStreamingQueryManager):
@@ -76,20 +79,25 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._has_terminated = False
             self._last_exception = None
 
-    def start(self, execution: StreamExecution) -> StreamingQuery:
+    def start(
+        self, execution: StreamExecution, options: Mapping[str, str] | None = None
+    ) -> StreamingQuery:
         """Start a query unless its name or its id is taken.
 
-        A query of the same id is stopped first where `stopActiveRunOnRestart` says so.
+        A query of the same id is stopped first where `stopActiveRunOnRestart` says so. `options`
+        are those of its writer, to be shown.
         """
         query = StreamingQuery(execution)
         identity = execution.identity
         self._refuse_taken_name(identity.name)
         self._make_way_for(identity.id)
         self._register(query, execution)
+        OBSERVATORY.admit(execution, options, self._spark.conf.get(_REDACTION_RULE, None))
         try:
             execution.start()
         except BaseException:
             self._unregister(execution)
+            OBSERVATORY.retire(execution)
             raise
         return query
 
@@ -102,6 +110,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
     def notify_termination(self, execution: StreamExecution) -> None:
         """Called by a query's thread when the query is over."""
         query = self._unregister(execution)
+        OBSERVATORY.retire(execution)
         with self._changed:
             exception = query.exception() if query else None
             if not self._has_terminated or exception is not None:
@@ -182,3 +191,14 @@ def streams(spark: SparkSession) -> StreamingQueryManager:
 def running_queries() -> list[StreamExecution]:
     """Every query that Penstock runs in this process, whatever its session."""
     return StreamingQueryManager.running()
+
+
+def stop_run_at_boundary(run_id: str) -> bool:
+    """Let the run of a query stop when its batch is committed. False if no such run goes on.
+
+    Does not wait for it.
+    """
+    execution = next((e for e in running_queries() if e.identity.run_id == run_id), None)
+    if execution is not None:
+        execution.stop_at_boundary()
+    return execution is not None

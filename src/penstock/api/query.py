@@ -13,6 +13,8 @@ from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
 from penstock.api.progress import as_pyspark
 from penstock.api.stop_conditions import after_batches, after_offsets
+from penstock.api.watch import Watch, watch_query
+from penstock.api.watermark_report import WatermarkReport, report_watermark
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
 
@@ -162,6 +164,17 @@ class StreamingQuery(PySparkStreamingQuery):
     def explain(self, extended: bool = False) -> None:
         """Print the physical plan of the latest batch."""
         print(self._execution.explain(extended=extended))
+
+    def explain_watermark(self) -> WatermarkReport:
+        """Where each input's own watermark stands, and which one holds the query's back."""
+        return report_watermark(self._execution.runtime)
+
+    def watch(self, *, refresh: float = 0.5) -> Watch:
+        """Show the query live from now on, until it ends or the watch is stopped.
+
+        As a table in a terminal, as HTML in a notebook, else as a line for each batch.
+        """
+        return watch_query(self.id, refresh=refresh)
 
     def __repr__(self) -> str:
         state = self._execution.state.value

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
+from penstock.api.advice import warn_of_delivery
 from penstock.api.arming import armed_faults
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
@@ -256,8 +257,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
             ),
             on_terminated=manager.notify_termination,
         )
-        query = manager.start(execution)
+        query = manager.start(execution, self._options)
         after_start()
+        warn_of_delivery(self._format or "")
         return query
 
     def _trigger_of_this_start(self) -> Trigger:

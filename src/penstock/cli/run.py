@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -14,7 +16,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.observing import LOOPBACK, Observing
+
 _USAGE_ERROR = 2
+_PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,16 @@ def run(
     max_restarts: Annotated[int, typer.Option(help="Give up after so many restarts.")] = 10,
     backoff: Annotated[float, typer.Option(help="Seconds before the first restart.")] = 1.0,
     max_backoff: Annotated[float, typer.Option(help="The longest wait, in seconds.")] = 60.0,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the queries live.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve /metrics and /healthz on this port.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Who may ask: an address.")] = LOOPBACK,
+    web_port: Annotated[int | None, typer.Option(help="Serve the live page on this port.")] = None,
+    web_host: Annotated[str, typer.Option(help="Who may look: an address.")] = LOOPBACK,
+    stall_seconds: Annotated[
+        float, typer.Option(help="So long in one trigger, and a query counts as stuck.")
+    ] = 600.0,
 ) -> None:
     """Run a PySpark script unchanged, its streaming queries on Penstock.
 
@@ -53,10 +68,17 @@ def run(
     else what the script itself exited with.
     """
     settings = dict(_key_value(setting) for setting in conf or ())
+    observing = Observing(
+        watch, metrics_port, metrics_host, web_port, web_host, stall_seconds=stall_seconds
+    )
+    if watch:
+        settings.setdefault(_PROGRESS_BAR, "false")  # it would write over the table
     if restart == "never":
         from penstock.api.runner import run_script
 
-        raise typer.Exit(run_script(script, arguments or (), settings))
+        with observing.running():
+            code = run_script(script, arguments or (), settings)
+        raise typer.Exit(code)
     if restart != "on-failure":
         raise typer.BadParameter(
             f"{restart!r} is neither never nor on-failure", param_hint="restart"
@@ -64,6 +86,7 @@ def run(
     policy = RestartPolicy(max_restarts, backoff, max_backoff)
     command = [sys.executable, "-m", "penstock.cli", "run"]
     command += [part for setting in conf or () for part in ("--conf", setting)]
+    command += observing.arguments()
     command += [str(script), *(arguments or ())]
     raise typer.Exit(supervise(command, policy))
 
@@ -71,8 +94,12 @@ def run(
 def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
     """Run a command, again when it fails, as the policy has it; its last exit code.
 
-    SIGTERM and Ctrl-C are passed on, and after one of them there is no restart.
+    SIGTERM and Ctrl-C are passed on, and after one of them there is no restart. Each run is told
+    how many there were before it, and they all have the same token for the live page.
     """
+    from penstock.api.observe import RESTARTS_VARIABLE
+
+    environment = {"PENSTOCK_WEB_TOKEN": secrets.token_urlsafe(16), **os.environ}
     child: subprocess.Popen[bytes] | None = None
     stopped = threading.Event()
 
@@ -85,7 +112,10 @@ def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
     before = {number: signal.signal(number, pass_on) for number in numbers}
     try:
         for failures in range(1, policy.max_restarts + 2):
-            child = subprocess.Popen(command, start_new_session=True)
+            environment[RESTARTS_VARIABLE] = str(failures - 1)
+            child = subprocess.Popen(command, start_new_session=True, env=environment)
+            if stopped.is_set():  # by a signal that came before there was a child to pass it on to
+                child.terminate()
             code = child.wait()
             if code in (0, _USAGE_ERROR) or stopped.is_set() or failures > policy.max_restarts:
                 return code

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.log import enter_batch
 from penstock.engine.next_batch import construct_next_batch
 from penstock.engine.run_batch import run_batch
 from penstock.engine.runtime import QueryRuntime
@@ -75,6 +76,7 @@ class MicroBatchExecution:
         if self.context.batch_id < 0:
             self.context = populate_start_offsets(runtime)
         context = self.context
+        enter_batch(context.batch_id)
         # Before sources are asked: jobs they run for it are this batch's.
         runtime.session.set_job_description(self.batch_description())
         if not context.is_current_batch_constructed:

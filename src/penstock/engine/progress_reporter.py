@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.batch_context import BatchContext
@@ -57,8 +57,23 @@ class ProgressReporter:
         self._offsets: tuple[StreamProgress, StreamProgress, StreamProgress] | None = None
         self._last_stats: ExecutionStats | None = None
         self._last_idle_report: int | None = None
+        self._observers: list[Callable[[StreamingQueryProgress], None]] = []
 
     # What others read.
+
+    def observe(self, observer: Callable[[StreamingQueryProgress], None]) -> None:
+        """Have every record handed to a function, on the query's thread.
+
+        It has to be quick. One that raises is reported and harms nobody.
+        """
+        self._observers.append(observer)
+
+    @property
+    def trigger_age_ms(self) -> int | None:
+        """How long the trigger that runs has been running; None between triggers."""
+        if not self._status.is_trigger_active:
+            return None
+        return max(self._clock.time_millis() - self._trigger_start, 0)
 
     @property
     def status(self) -> StreamingQueryStatus:
@@ -163,6 +178,11 @@ class ProgressReporter:
     def _add(self, progress: StreamingQueryProgress) -> None:
         with self._recent_lock:
             self._recent.append(progress)
+        for observer in self._observers:
+            try:
+                observer(progress)
+            except Exception:
+                _logger.warning("An observer of progress failed: %r", observer, exc_info=True)
 
     def _stats_without_execution(self, plan: QueryPlan, context: BatchContext) -> ExecutionStats:
         if self._last_stats is None:

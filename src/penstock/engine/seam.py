@@ -16,7 +16,7 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryEvent
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.settings import Settings
-from penstock.engine.watermark import EventTimeStats
+from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,10 @@ class QueryPlan(ABC):
     @abstractmethod
     def watermark_operators(self) -> Sequence[str]:
         """The ids of the operators that define a watermark."""
+
+    def describe_watermarks(self) -> Sequence[WatermarkOperator]:
+        """What is to be told of these operators to people; asked from any thread."""
+        return [WatermarkOperator(operator_id) for operator_id in self.watermark_operators]
 
     @abstractmethod
     def prepare(self, request: BatchRequest) -> BatchExecution:

@@ -10,6 +10,7 @@ from penstock.checkpoint import OffsetSeq, OffsetSeqMetadata
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import Source
 from penstock.engine.faults import FaultPoint
+from penstock.engine.read_limit import ALL_AVAILABLE
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_progress import StreamProgress, positions_of
@@ -33,10 +34,31 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     runtime.source_ids = _logged_source_ids(runtime.plan, latest[1] if latest else None)
     _set_latest_seen_offsets(runtime, latest[1] if latest else None)
     context = _start_afresh(runtime) if latest is None else _resume(runtime, *latest)
+    _warn_of_limits_that_do_not_apply(runtime, context)
     runtime.committed_offsets = context.start_offsets
     _logger.info("Stream started from %s", context.start_offsets)
     runtime.faults.reach(FaultPoint.AFTER_START_OFFSETS, context.batch_id)
     return context
+
+
+def _warn_of_limits_that_do_not_apply(runtime: QueryRuntime, context: BatchContext) -> None:
+    """A batch that is planned already is as big as it is, whatever the limits are now."""
+    if not context.is_current_batch_constructed:
+        return
+    for unique in runtime.unique_sources:
+        source = unique.original
+        start, end = context.start_offsets.get(source), context.end_offsets.get(source)
+        if unique.limit != ALL_AVAILABLE and start != end:
+            _logger.warning(
+                "Batch %s was planned by an earlier run and runs again exactly as planned, from "
+                "%s to %s: the read limit %s of %s applies from the batch after it. If this batch "
+                "is too big to run, `penstock checkpoint replan` drops the plan.",
+                context.batch_id,
+                start,
+                end,
+                unique.limit,
+                source,
+            )
 
 
 def _logged_source_ids(plan: QueryPlan, latest: OffsetSeq | None) -> Sequence[str] | None:

@@ -17,6 +17,7 @@ from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
 from penstock.engine.failure import stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
+from penstock.engine.log import LogContext, enter_query, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.progress import format_timestamp
 from penstock.engine.progress_reporter import ProgressReporter
@@ -111,6 +112,11 @@ class StreamExecution:
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has been told to stop and has not yet."""
+        return self._stop_at_boundary and not self._terminated.is_set()
 
     @property
     def failure(self) -> StreamFailedError | None:
@@ -242,6 +248,8 @@ class StreamExecution:
 
     def _run_stream(self) -> None:
         error_class: str | None = None
+        identity = self.identity
+        enter_query(LogContext(identity.id, identity.run_id, identity.name))
         try:
             self._session.enter(self.identity, self._description())
             self._session.post_event(
@@ -265,6 +273,7 @@ class StreamExecution:
             self._started.set()
             self._initialized.set()
             self._shut_down(error_class)
+            leave_query()
 
     def _initialize_and_run(self) -> None:
         self.reporter.update_status("Initializing sources")

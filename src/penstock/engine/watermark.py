@@ -27,6 +27,19 @@ class EventTimeStats:
     avg_ms: float = 0.0
 
 
+@dataclass(frozen=True)
+class WatermarkOperator:
+    """An operator that defines a watermark: what is known of it before any batch has run.
+
+    `sources` are those below it, as they are called in progress.
+    """
+
+    operator_id: str
+    column: str | None = None
+    delay_ms: int | None = None
+    sources: tuple[str, ...] = ()
+
+
 class WatermarkTracker:
     """The watermark of a query, out of those of its operators.
 
@@ -41,6 +54,7 @@ class WatermarkTracker:
         if choose is None:
             raise ExecutionError(f"Could not recognize watermark policy '{policy}'")
         self._choose = choose
+        self.policy = policy.lower()
         self._operators: dict[str, int | None] = dict.fromkeys(operator_ids)
         self._global_ms = 0
 

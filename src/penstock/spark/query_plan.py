@@ -11,18 +11,20 @@ from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMe
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
-from penstock.engine.watermark import EventTimeStats
+from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 from penstock.errors import UnsupportedError
+from penstock.spark.advice import warn_of_default_partitions
 from penstock.spark.batch_time import BatchTime
 from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.handles import Handles
-from penstock.spark.leaves import bind_leaves
+from penstock.spark.leaves import Leaf, bind_leaves
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sinks import SparkSink
 from penstock.spark.state_commits import StateCommits
 from penstock.spark.state_ids import StateIds
 from penstock.spark.state_metadata import purge_state_metadata
 from penstock.spark.statistics import PlanStatistics
+from penstock.spark.watermarks import describe_watermarks
 
 _logger = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class SparkQueryPlan(QueryPlan):
         self._replace = Handles(jvm).substitution(self._replacements)
         self._batch_time = BatchTime(jvm, analyzed)
         self._statistics = PlanStatistics(jvm)
-        self._watermark_operators = _watermark_operators(session, analyzed)
+        self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
         self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
         self._state_path = checkpoint.state_path
         self._propagator = jvm.module("WatermarkPropagator").apply(
@@ -94,9 +96,14 @@ class SparkQueryPlan(QueryPlan):
         self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
         self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
         self._mode = jvm.module("CommandExecutionMode").ALL()
-        if _is_stateful(session, analyzed):
+        if is_stateful(session, analyzed):
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
+            warn_of_default_partitions(session, checkpoint)
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        return self._leaves
 
     @property
     def sources(self) -> Sequence[DataStream]:
@@ -119,7 +126,10 @@ class SparkQueryPlan(QueryPlan):
 
     @property
     def watermark_operators(self) -> Sequence[str]:
-        return self._watermark_operators
+        return [watermark.operator_id for watermark in self._watermarks]
+
+    def describe_watermarks(self) -> Sequence[WatermarkOperator]:
+        return self._watermarks
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
         if commit.sinks is not None:
@@ -130,12 +140,12 @@ class SparkQueryPlan(QueryPlan):
         # The propagator needs the batch before the last one too.
         self._propagator.purge(batch_id - 1)
 
-    def prepare(self, request: BatchRequest) -> BatchExecution:
+    def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         for leaf in self._leaves:
             self._replacements.put(leaf.node, leaf.plan_for(request.data.get(leaf.source)))
         plan = self._write.transform(self._replace)
         plan = self._batch_time.fix(plan, request.metadata.batch_timestamp_ms)
-        execution = self._incremental_execution(plan.withNewBatchId(request.batch_id), request)
+        execution = self.incremental_execution(plan.withNewBatchId(request.batch_id), request)
         return SparkBatchExecution(
             self._session,
             self._spec.sink,
@@ -147,7 +157,8 @@ class SparkQueryPlan(QueryPlan):
             request,
         )
 
-    def _incremental_execution(self, plan: Any, request: BatchRequest) -> Any:
+    def incremental_execution(self, plan: Any, request: BatchRequest) -> Any:
+        """Spark's execution of a plan, whose leaves are replaced already, as part of a batch."""
         previous = request.previous_metadata
         return self._jvm.cls("IncrementalExecution")(
             self._session.jsession,
@@ -197,6 +208,10 @@ class SparkBatchExecution(BatchExecution):
         self._request = request
         self._event_time: list[EventTimeStats] | None = None
 
+    @property
+    def jvm_execution(self) -> Any:
+        return self._execution
+
     def run(self) -> int | None:
         if self._request.is_first_in_run:
             purge_state_metadata(self._session, self._state_writers())
@@ -245,14 +260,7 @@ def _named_sinks_unsupported(reason: str) -> UnsupportedError:
     )
 
 
-def _watermark_operators(session: SparkStreamSession, analyzed: Any) -> list[str]:
-    """The ids of the operators of a logical plan that define a watermark."""
-    jvm = session.jvm
-    nodes = analyzed.collect(Handles(jvm).collector("EventTimeWatermark"))
-    return [str(node.nodeId().toString()) for node in jvm.to_list(nodes)]
-
-
-def _is_stateful(session: SparkStreamSession, analyzed: Any) -> bool:
+def is_stateful(session: SparkStreamSession, analyzed: Any) -> bool:
     """Whether a plan keeps state between batches, by the operators Spark goes by here."""
     jvm = session.jvm
     for node in jvm.to_list(analyzed.collect(Handles(jvm).collector("java.lang.Object"))):

@@ -66,7 +66,7 @@ class SparkStreamSession(StreamSession):
 
     def is_set(self, key: str) -> bool:
         """Whether somebody has set a setting, be it to its default."""
-        return bool(self._conf.getOption(key).isDefined())
+        return bool(self.jsession.sessionState().conf().contains(key))
 
     def set_conf(self, key: str, value: str) -> None:
         self._conf.set(key, value)

@@ -161,14 +161,9 @@ class PythonBatchSink(SparkSink):
 
     def _batch(self, execution: Any) -> DataFrame:
         """The batch as an ordinary DataFrame, cut off from the streaming plan behind it."""
-        jvm = self._jvm
         if self._encoder is None:
-            self._encoder = encoder_of(jvm, execution)
-        dataset = jvm.cls("ClassicDataset")(execution, self._encoder)
-        node = jvm.module("LogicalRDD").fromDataset(execution.toRdd(), dataset, False, False)
-        jsession = execution.sparkSession()
-        frame = jvm.module("ClassicDataset").ofRows(jsession, node)
-        return DataFrame(frame, SparkSession(self._session.sparkContext, jsession))
+            self._encoder = encoder_of(self._jvm, execution)
+        return ordinary_frame(self._session, execution, self._encoder)
 
 
 class _Body:
@@ -200,6 +195,16 @@ def _is_not_reported_elsewhere(record: logging.LogRecord) -> bool:
 # py4j logs every error that passes it, with its traceback. Of these ones the query speaks itself.
 for _name in ("py4j.clientserver", "py4j.java_gateway"):
     logging.getLogger(_name).addFilter(_is_not_reported_elsewhere)
+
+
+def ordinary_frame(spark: SparkSession, execution: Any, encoder: Any = None) -> DataFrame:
+    """The rows of a planned batch as an ordinary DataFrame, in the session of the batch."""
+    jvm = Jvm.of(spark)
+    dataset = jvm.cls("ClassicDataset")(execution, encoder or encoder_of(jvm, execution))
+    node = jvm.module("LogicalRDD").fromDataset(execution.toRdd(), dataset, False, False)
+    jsession = execution.sparkSession()
+    frame = jvm.module("ClassicDataset").ofRows(jsession, node)
+    return DataFrame(frame, SparkSession(spark.sparkContext, jsession))
 
 
 def encoder_of(jvm: Jvm, execution: Any) -> Any:

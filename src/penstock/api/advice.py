@@ -1,0 +1,38 @@
+"""What is worth knowing before it costs somebody a day; said once in a process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+_logger = logging.getLogger(__name__)
+
+_AT_LEAST_ONCE = {
+    "foreachbatch": (
+        "A foreachBatch function delivers at least once: after a crash the last batch comes "
+        "again, with the same id and the same rows. Make the write idempotent, for instance by "
+        "remembering the batch id together with the data."
+    ),
+    "foreach": (
+        "foreach delivers at least once: after a crash the rows of the last batch come again. "
+        "Deduplicate by the epoch id that open() is given, not by partition and epoch."
+    ),
+    "kafka": (
+        "The Kafka sink delivers at least once: after a crash or a retried task, rows may be in "
+        "the topic twice. Let consumers deduplicate by a key of their own."
+    ),
+    "console": "The console sink may print a batch again after a crash: it is for looking at.",
+}
+
+_said: set[str] = set()
+_said_lock = threading.Lock()
+
+
+def warn_of_delivery(sink_format: str) -> None:
+    """Say of a sink that delivers at least once that it does, the first time one is used."""
+    kind = sink_format.lower()
+    with _said_lock:
+        if kind not in _AT_LEAST_ONCE or kind in _said:
+            return
+        _said.add(kind)
+    _logger.warning("%s", _AT_LEAST_ONCE[kind])

@@ -1,0 +1,155 @@
+"""A batch of the past, read again from its recorded offsets. Nothing is written."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from penstock.checkpoint import (
+    CheckpointDirectory,
+    LocalFiles,
+    OffsetSeq,
+    OffsetSeqMetadata,
+)
+from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.engine.data_stream import DataStream
+from penstock.engine.seam import BatchRequest, QueryIdentity
+from penstock.engine.stream_progress import StreamProgress
+from penstock.errors import MissingBatchError, UnsupportedError
+from penstock.spark.python_source import PythonSourceStream
+from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, is_stateful
+from penstock.spark.session import SparkStreamSession
+from penstock.spark.sinks import PythonBatchSink, ordinary_frame
+from penstock.spark.start import checkpoint_files
+from penstock.spark.support import require_supported
+
+
+class ReplayedBatch:
+    """A batch bound to its sources and its recorded offsets, with the settings of the batch.
+
+    Its frames are read on the thread that asks for them.
+    """
+
+    def __init__(self, df: DataFrame, location: str, batch_id: int | None) -> None:
+        require_supported(df.sparkSession)
+        self._spark = df.sparkSession
+        self._session = SparkStreamSession(df.sparkSession)
+        self.checkpoint = _open(self._session, location)
+        self.batch_id, entry, before = _entries(self.checkpoint, batch_id)
+        self.metadata = entry.metadata or OffsetSeqMetadata()
+        if entry.metadata is not None:
+            self._session.apply_recorded_conf(entry.metadata)
+        analyzed = df._jdf.queryExecution().analyzed()
+        self.is_stateful = is_stateful(self._session, analyzed)
+        self._plan = self._bind(analyzed)
+        self._start = StreamProgress() if before is None else self._progress(before)
+        self._end = self._progress(entry)
+        self._data: dict[DataStream, object] | None = None
+
+    @property
+    def sources(self) -> list[DataStream]:
+        """The distinct sources, in plan order."""
+        return list(dict.fromkeys(self._plan.sources))
+
+    def range_of(self, source: DataStream) -> tuple[str | None, str | None]:
+        """What the batch takes from a source: after the first offset, up to the second."""
+        start, end = self._start.get(source), self._end.get(source)
+        return start.json if start else None, end.json if end else None
+
+    def input(self, source: DataStream) -> DataFrame:
+        """What the batch reads from one source; no rows if it had nothing new."""
+        leaf = next(leaf for leaf in self._plan.leaves if leaf.source is source)
+        data = self._read()
+        plan = leaf.plan_for(data.get(source))
+        execution = self._plan.incremental_execution(plan, self._request(data))
+        return ordinary_frame(self._spark, execution)
+
+    def output(self) -> DataFrame:
+        """What the batch hands to its sink. UnsupportedError for a query that keeps state."""
+        if self.is_stateful:
+            raise UnsupportedError(
+                f"Batch {self.batch_id} is of a query that keeps state: its output depends on the "
+                "batches before it, and running it would write to the state of its checkpoint. "
+                "Its input can be replayed. For its output, fork the checkpoint with `penstock "
+                f"checkpoint fork DIR NEW --at {self.batch_id - 1}` and run the query on the fork."
+            )
+        execution = self._plan.prepare(self._request(self._read()))
+        return ordinary_frame(self._spark, execution.jvm_execution)
+
+    def close(self) -> None:
+        """Let go of Spark's sources. One written in Python may be in use elsewhere: it is left."""
+        for source in self.sources:
+            if not isinstance(source, PythonSourceStream):
+                source.stop()
+
+    def _bind(self, analyzed: Any) -> SparkQueryPlan:
+        jvm = self._session.jvm
+        if isinstance(self.checkpoint.files, LocalFiles):
+            self._session.use_plain_local_files()
+        spec = QuerySpec(
+            analyzed=analyzed,
+            sink=PythonBatchSink(self._spark, lambda frame, batch_id: None),
+            output_mode=jvm.view.org.apache.spark.sql.streaming.OutputMode.Append(),
+            options=jvm.scala_map({}),
+            is_terminating=False,
+        )
+        known = StreamMetadata.read(self.checkpoint.files)
+        run_id = str(uuid.uuid4())
+        identity = QueryIdentity(known.id if known else run_id, run_id, None)
+        return SparkQueryPlan(self._session, identity, self.checkpoint, spec)
+
+    def _progress(self, entry: OffsetSeq) -> StreamProgress:
+        return StreamProgress.from_offset_seq(entry, self._plan.sources, self._plan.source_ids)
+
+    def _read(self) -> dict[DataStream, object]:
+        if self._data is None:
+            self._data = {
+                source: source.get_batch(self._start.get(source), end)
+                for source, end in self._end.items()
+                if self._start.get(source) != end
+            }
+        return self._data
+
+    def _request(self, data: dict[DataStream, object]) -> BatchRequest:
+        return BatchRequest(
+            batch_id=self.batch_id,
+            metadata=self.metadata,
+            previous_metadata=None,
+            data=data,
+            is_first_in_run=True,
+        )
+
+
+def _open(session: SparkStreamSession, location: str) -> CheckpointDirectory:
+    path = session.jvm.view.org.apache.hadoop.fs.Path(location)
+    system = path.getFileSystem(session.hadoop_conf())
+    return CheckpointDirectory(
+        checkpoint_files(session, str(system.makeQualified(path).toString()))
+    )
+
+
+def _entries(
+    checkpoint: CheckpointDirectory, batch_id: int | None
+) -> tuple[int, OffsetSeq, OffsetSeq | None]:
+    """The batch, by default the last that was planned: its id, its entry and the one before."""
+    log = checkpoint.offset_log
+    known = log.list_batches()
+    wanted = known[-1] if batch_id is None and known else batch_id
+    entry = None if wanted is None else log.get(wanted)
+    if wanted is None or entry is None:
+        raise _missing(checkpoint, f"batch {wanted} is not planned", known)
+    if wanted == 0:
+        return wanted, entry, None
+    before = log.get(wanted - 1)
+    if before is None:
+        raise _missing(checkpoint, f"batch {wanted} starts where batch {wanted - 1} ends", known)
+    return wanted, entry, before
+
+
+def _missing(checkpoint: CheckpointDirectory, problem: str, known: list[int]) -> MissingBatchError:
+    there = f"it has batches {known[0]} to {known[-1]}" if known else "it has none"
+    return MissingBatchError(
+        f"{problem}, and {checkpoint.files.path('offsets')} does not have that: {there}."
+    )

@@ -1,0 +1,171 @@
+"""A small HTTP server on a thread of its own, from the standard library."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+_logger = logging.getLogger(__name__)
+
+_LARGEST_BODY = 64 * 1024
+
+_Server = TypeVar("_Server", bound="HttpServer")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for. The path is without its query string, headers by lower-case name."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Response:
+    """What is answered."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def json(cls, document: object, status: int = 200) -> Response:
+        body = json.dumps(document, allow_nan=False).encode()
+        return cls(status, body, "application/json")
+
+    @classmethod
+    def error(cls, status: int, message: str) -> Response:
+        return cls.json({"error": message}, status)
+
+
+class HttpServer:
+    """Serves requests until it is stopped. Each is answered on a thread of its own.
+
+    Port 0 takes any that is free; `port` says which. Also a context manager.
+    """
+
+    def __init__(self, name: str, host: str, port: int, answer: Callable[[Request], Response]):
+        self.host = host
+        handler = _handler_for(answer)
+        self._server = _server_class(host)((host, port), handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Where the server is found from this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)
+        return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
+
+    def stop(self) -> None:
+        """Answer nobody any more. Doing it twice is fine."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self: _Server) -> _Server:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what listens there is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_is_expected(header: str | None, bound_to: str) -> bool:
+    """Whether a Host header names this server, and not a stranger's name that points to it.
+
+    Addresses do, `localhost` does, and so does the name the server was bound to. Any other name
+    may have been pointed here by a page that wants to read us through somebody's browser.
+    """
+    name = urlsplit(f"//{header or ''}").hostname
+    if name is None:
+        return False
+    if name in ("localhost", bound_to.lower(), socket.gethostname().lower()):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _server_class(host: str) -> type[ThreadingHTTPServer]:
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        daemon_threads = True
+        block_on_close = False
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            _logger.debug("A request from %s was cut off", client_address, exc_info=True)
+
+    return Server
+
+
+def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.0"  # one request a connection: none outlives the server
+        server_version = "penstock"
+        sys_version = ""
+        timeout = 30
+
+        def do_GET(self) -> None:
+            self._respond(self._answer("GET"))
+
+        def do_HEAD(self) -> None:
+            self._respond(self._answer("GET"), with_body=False)
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            if length > _LARGEST_BODY:
+                self._respond(Response.error(413, "the body is too large"))
+                return
+            self.rfile.read(length)
+            self._respond(self._answer("POST"))
+
+        def _answer(self, method: str) -> Response:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            try:
+                return answer(Request(method, urlsplit(self.path).path, headers))
+            except Exception:
+                _logger.warning("Could not answer %s %s", method, self.path, exc_info=True)
+                return Response.error(500, "internal error; see the log")
+
+        def _respond(self, response: Response, *, with_body: bool = True) -> None:
+            self.send_response(response.status)
+            self.send_header("Content-Type", response.content_type)
+            self.send_header("Content-Length", str(len(response.body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            for name, value in response.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if with_body:
+                self.wfile.write(response.body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            _logger.debug(format, *args)
+
+    return Handler

@@ -1,0 +1,175 @@
+"""The queries as Prometheus metrics, and a word on their health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from penstock.api.health import DEFAULT_STALL_SECONDS, judge
+from penstock.api.histogram import HistogramSnapshot
+from penstock.api.observe import snapshots
+from penstock.api.snapshot import QuerySnapshot
+from penstock.web.http import HttpServer, Request, Response
+
+_QUERY = ("query", "query_id")
+_CONDITIONS = ("starting", "running", "stopping", "ended", "failed")
+
+Snapshots = Callable[[], Sequence[QuerySnapshot]]
+
+
+class QueryCollector(Collector):
+    """Makes the metrics of all queries each time it is asked. Remembers nothing itself."""
+
+    def __init__(self, source: Snapshots) -> None:
+        self._source = source
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        queries = self._source()
+        yield from _histograms(queries)
+        yield from _counters(queries)
+        yield from _gauges(queries)
+        yield from _per_source(queries)
+
+
+def serve_metrics(
+    port: int,
+    host: str = "127.0.0.1",
+    *,
+    stall_seconds: float = DEFAULT_STALL_SECONDS,
+    source: Snapshots = snapshots,
+) -> HttpServer:
+    """Serve `/metrics` for Prometheus and `/healthz` for whoever restarts processes.
+
+    `/healthz` answers 503, and says which query and why, when the latest run of a query failed or
+    when one has been in the same trigger for more than `stall_seconds`. Only this machine is
+    listened to unless another host is given.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(QueryCollector(source))
+
+    def answer(request: Request) -> Response:
+        if request.method != "GET":
+            return Response.error(405, "only GET")
+        if request.path == "/metrics":
+            encode, content_type = choose_encoder(request.headers.get("accept", ""))
+            return Response(body=encode(registry), content_type=content_type)
+        if request.path == "/healthz":
+            health = judge(source(), stall_seconds)
+            return Response.json(health.to_dict(), 200 if health.is_healthy else 503)
+        return Response.error(404, "there are /metrics and /healthz")
+
+    return HttpServer("penstock metrics", host, port, answer)
+
+
+def _labels(query: QuerySnapshot) -> list[str]:
+    return [query.label, query.id]
+
+
+def _histograms(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    batch = HistogramMetricFamily(
+        "penstock_batch_duration_seconds", "Time from trigger to commit of a batch.", labels=_QUERY
+    )
+    phase = HistogramMetricFamily(
+        "penstock_batch_phase_seconds",
+        "Time a batch spent in a phase.",
+        labels=(*_QUERY, "phase"),
+    )
+    for query in queries:
+        totals = query.totals
+        batch.add_metric(_labels(query), *_buckets(totals.batch_seconds))
+        for name, histogram in totals.phase_seconds.items():
+            phase.add_metric([*_labels(query), name], *_buckets(histogram))
+    yield batch
+    yield phase
+
+
+def _buckets(histogram: HistogramSnapshot) -> tuple[list[tuple[str, float]], float]:
+    pairs = [(str(bound), float(number)) for bound, number in histogram.cumulative()]
+    return [*pairs[:-1], ("+Inf", pairs[-1][1])], histogram.total
+
+
+def _counters(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    table: dict[str, tuple[str, Callable[[QuerySnapshot], int]]] = {
+        "batches": ("Batches committed.", lambda q: q.totals.batches),
+        "input_rows": ("Rows read from the sources.", lambda q: q.totals.input_rows),
+        "output_rows": ("Rows written, by sinks that count.", lambda q: q.totals.output_rows),
+        "late_rows": ("Rows dropped for being too late.", lambda q: q.totals.late_rows),
+        "failures": ("Runs that died of an error.", lambda q: q.totals.failures),
+        "restarts": ("Times the query was started again.", lambda q: q.restarts),
+    }
+    for name, (help_text, value) in table.items():
+        family = CounterMetricFamily(f"penstock_{name}", help_text, labels=_QUERY)
+        for query in queries:
+            family.add_metric(_labels(query), value(query))
+        yield family
+
+
+def _gauges(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    table: dict[str, tuple[str, Callable[[QuerySnapshot], float | None]]] = {
+        "batch_id": ("The last batch.", lambda q: q.batch_id),
+        "input_rows_per_second": ("Rows arriving.", lambda q: q.input_rows_per_second),
+        "processed_rows_per_second": ("Rows processed.", lambda q: q.processed_rows_per_second),
+        "last_progress_timestamp_seconds": ("Time of the last record.", _last_progress),
+        "trigger_age_seconds": (
+            "How long the trigger that runs has been running, 0 between triggers.",
+            lambda q: q.trigger_age or 0.0,
+        ),
+        "watermark_delay_seconds": ("How far the watermark is behind the clock.", _delay),
+        "state_rows": ("Rows in the state.", lambda q: q.state_rows),
+        "state_memory_bytes": ("Memory the state takes.", lambda q: q.state_memory_bytes),
+    }
+    for name, (help_text, value) in table.items():
+        family = GaugeMetricFamily(f"penstock_{name}", help_text, labels=_QUERY)
+        for query in queries:
+            if (figure := value(query)) is not None:
+                family.add_metric(_labels(query), figure)
+        yield family
+    yield _condition_metric(queries)
+
+
+def _condition_metric(queries: Sequence[QuerySnapshot]) -> Metric:
+    family = GaugeMetricFamily(
+        "penstock_query_condition",
+        "1 for the condition the query is in, 0 for the others.",
+        labels=(*_QUERY, "condition"),
+    )
+    for query in queries:
+        for condition in _CONDITIONS:
+            family.add_metric([*_labels(query), condition], float(query.condition == condition))
+    return family
+
+
+def _per_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    lag = GaugeMetricFamily(
+        "penstock_source_lag",
+        "How far the last batch is behind the latest offsets, in the source's own unit.",
+        labels=(*_QUERY, "source", "description"),
+    )
+    for query in queries:
+        for number, source in enumerate(query.sources):
+            if source.lag is not None:
+                lag.add_metric([*_labels(query), str(number), source.description], source.lag)
+    yield lag
+
+
+def _last_progress(query: QuerySnapshot) -> float | None:
+    return query.last_progress_at
+
+
+def _delay(query: QuerySnapshot) -> float | None:
+    """None too while no event has moved the watermark: it would be half a century."""
+    if query.watermark is None or query.watermark.watermark_ms == 0:
+        return None
+    return query.taken_at - query.watermark.watermark_ms / 1000

@@ -1,0 +1,134 @@
+"""The live page: every query of the process, and a way to stop one at its batch boundary."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.api.health import DEFAULT_STALL_SECONDS, judge
+from penstock.api.manager import stop_run_at_boundary
+from penstock.api.observe import snapshots
+from penstock.api.snapshot import QuerySnapshot
+from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
+
+TOKEN_VARIABLE = "PENSTOCK_WEB_TOKEN"
+"""If set, the token to use instead of a new one."""
+
+TOKEN_HEADER = "x-penstock-token"
+
+_STOP = re.compile(r"/api/queries/(?P<run_id>[0-9a-fA-F-]{1,64})/stop")
+
+
+class WebServer(HttpServer):
+    """The page, its data, and the one thing it can do.
+
+    What it shows may be read by whoever reaches it on this machine; beyond that, only with the
+    token. Stopping a query always takes the token, in a header that no foreign page can set.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        host: str,
+        token: str,
+        source: Callable[[], Sequence[QuerySnapshot]] = snapshots,
+        stop_run: Callable[[str], bool] = stop_run_at_boundary,
+        stall_seconds: float = DEFAULT_STALL_SECONDS,
+    ) -> None:
+        self.token = token
+        self._source = source
+        self._stop_run = stop_run
+        self._stall_seconds = stall_seconds
+        self._guards_reading = not is_loopback(host)
+        self._page = _page()
+        super().__init__("penstock web", host, port, self._answer)
+
+    @property
+    def address(self) -> str:
+        """The page with its token; browsers do not send on what follows the `#`."""
+        return f"{self.url}#token={self.token}"
+
+    def _answer(self, request: Request) -> Response:
+        if not host_is_expected(request.headers.get("host"), self.host):
+            return Response.error(421, "this server does not go by that name")
+        if request.path == "/" and request.method == "GET":
+            return self._page
+        if request.path == "/api/queries" and request.method == "GET":
+            if self._guards_reading and not self._has_token(request):
+                return Response.error(401, "the token is missing or wrong")
+            return Response.json(self._document())
+        stop = _STOP.fullmatch(request.path)
+        if stop and request.method == "POST":
+            return self._stop_query(request, stop["run_id"])
+        return Response.error(405 if stop else 404, "there is nothing here")
+
+    def _document(self) -> dict[str, Any]:
+        queries = list(self._source())
+        return {
+            "now": time.time(),
+            "health": judge(queries, self._stall_seconds).to_dict(),
+            "queries": [query.to_dict() for query in queries],
+        }
+
+    def _stop_query(self, request: Request, run_id: str) -> Response:
+        if not _is_same_origin(request):
+            return Response.error(403, "asked from another page")
+        if not self._has_token(request):
+            return Response.error(403, "the token is missing or wrong")
+        if not self._stop_run(run_id):
+            return Response.error(404, "no such query runs")
+        return Response.json({"stopping": run_id}, 202)
+
+    def _has_token(self, request: Request) -> bool:
+        given = request.headers.get(TOKEN_HEADER, "")
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def serve_web(
+    port: int,
+    host: str = "127.0.0.1",
+    *,
+    token: str | None = None,
+    stall_seconds: float = DEFAULT_STALL_SECONDS,
+) -> WebServer:
+    """Serve the live page; `address` of what is returned is where to open it.
+
+    Without a token a new one is made, or the one in PENSTOCK_WEB_TOKEN is taken. Only this machine
+    is listened to unless another host is given; then reading takes the token too.
+    """
+    chosen = token or os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(16)
+    return WebServer(port, host, chosen, stall_seconds=stall_seconds)
+
+
+def _is_same_origin(request: Request) -> bool:
+    """Whether a browser sent the request from this page; other programs name no origin."""
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def _page() -> Response:
+    """The page, with leave for its own script and style only."""
+    html = files("penstock.web").joinpath("page.html").read_text(encoding="utf-8")
+    policy = (
+        "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; "
+        f"script-src {_digest(html, 'script')}; style-src {_digest(html, 'style')}"
+    )
+    headers = {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
+    return Response(200, html.encode(), "text/html; charset=utf-8", headers)
+
+
+def _digest(html: str, element: str) -> str:
+    inner = re.search(rf"<{element}>(.*?)</{element}>", html, re.DOTALL)
+    assert inner is not None
+    digest = hashlib.sha256(inner[1].encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

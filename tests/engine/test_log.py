@@ -1,0 +1,101 @@
+"""Every record made on a query's thread says whose it is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.engine.log import (
+    NONE,
+    LogContext,
+    enter_batch,
+    enter_query,
+    install_record_factory,
+    leave_query,
+)
+from penstock.engine.triggers import AvailableNowTrigger
+from tests.engine.numbers import Abilities
+from tests.engine.world import PATIENCE, World
+
+_logger = logging.getLogger("some.application")
+
+
+@pytest.fixture(autouse=True)
+def _factory_as_before() -> Iterator[None]:
+    before = logging.getLogRecordFactory()
+    yield
+    leave_query()
+    logging.setLogRecordFactory(before)
+
+
+def marks(record: logging.LogRecord) -> tuple[object, ...]:
+    return tuple(getattr(record, name) for name in ("query_id", "run_id", "query_name", "batch_id"))
+
+
+def last(caplog: pytest.LogCaptureFixture, message: str = "said") -> logging.LogRecord:
+    _logger.warning(message)
+    return caplog.records[-1]
+
+
+def test_a_record_of_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    install_record_factory()
+    assert marks(last(caplog)) == (NONE, NONE, NONE, NONE)
+
+
+def test_a_record_of_a_query(caplog: pytest.LogCaptureFixture) -> None:
+    enter_query(LogContext("id", "run", None))
+    assert marks(last(caplog)) == ("id", "run", NONE, NONE)
+    enter_batch(0)
+    assert marks(last(caplog)) == ("id", "run", NONE, 0)
+    leave_query()
+    enter_batch(1)
+    assert marks(last(caplog)) == (NONE, NONE, NONE, NONE)
+
+
+def test_other_threads_are_of_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    enter_query(LogContext("id", "run", "name"))
+    thread = threading.Thread(target=_logger.warning, args=("elsewhere",))
+    thread.start()
+    thread.join()
+    assert marks(caplog.records[-1]) == (NONE, NONE, NONE, NONE)
+    assert marks(last(caplog)) == ("id", "run", "name", NONE)
+
+
+def test_a_factory_that_was_there_still_makes_the_records(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = logging.getLogRecordFactory()
+
+    def own(*args: object, **kwargs: object) -> logging.LogRecord:
+        record = before(*args, **kwargs)
+        record.own = True
+        return record
+
+    logging.setLogRecordFactory(own)
+    install_record_factory()
+    installed = logging.getLogRecordFactory()
+    install_record_factory()
+    assert logging.getLogRecordFactory() is installed
+    record = last(caplog)
+    assert getattr(record, "own", False)
+    assert marks(record) == (NONE, NONE, NONE, NONE)
+
+
+def test_what_is_said_in_a_batch_says_which(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    world.add_stream("a", range(3), Abilities(available_now=True, admission_control=True))
+    world.plan.on_run = lambda: _logger.warning("in the sink")
+    query = world.query(AvailableNowTrigger(), name="numbers")
+    query.start()
+    query.await_termination(PATIENCE)
+    [said] = [record for record in caplog.records if record.message == "in the sink"]
+    assert marks(said) == (query.identity.id, query.identity.run_id, "numbers", 0)
+    own = [record for record in caplog.records if record.name.startswith("penstock.")]
+    committed = [record for record in own if record.message.startswith("Committed offsets")]
+    assert [marks(record)[3] for record in committed] == [0]
+    on_thread = [record for record in own if record.threadName != threading.main_thread().name]
+    assert {marks(record)[0] for record in on_thread} == {query.identity.id}

@@ -1,0 +1,164 @@
+"""The metrics: what Prometheus reads, what the health check answers, what Grafana asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock import QuerySnapshot, serve_metrics
+from penstock.web.http import HttpServer
+from tests.snapshots import NOW, snapshot, watermark
+from tests.web.calls import ask
+
+DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
+
+
+class Shown:
+    """What the server is to show."""
+
+    def __init__(self) -> None:
+        self.queries: list[QuerySnapshot] = []
+
+    def __call__(self) -> list[QuerySnapshot]:
+        return self.queries
+
+
+@pytest.fixture
+def shown() -> Shown:
+    return Shown()
+
+
+@pytest.fixture
+def server(shown: Shown) -> Iterator[HttpServer]:
+    with serve_metrics(0, source=shown, stall_seconds=30) as running:
+        yield running
+
+
+def samples(server: HttpServer) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    text = ask(server.port, "/metrics").text
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(server: HttpServer, name: str, **labels: str) -> float | None:
+    """The one sample of that name with these labels, whatever others it has."""
+    found = [
+        figure
+        for (sample, has), figure in samples(server).items()
+        if sample == name and labels.items() <= dict(has).items()
+    ]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def full(**changes: object) -> QuerySnapshot:
+    return snapshot(
+        watermark=watermark(1_699_999_000_000, 1_699_999_500_000),
+        state_rows=20,
+        state_memory_bytes=4096,
+        restarts=2,
+        **changes,
+    )
+
+
+def test_a_query_in_figures(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [full()]
+    expected = {
+        "penstock_batches_total": 8,
+        "penstock_input_rows_total": 8000,
+        "penstock_output_rows_total": 7200,
+        "penstock_late_rows_total": 3,
+        "penstock_failures_total": 0,
+        "penstock_restarts_total": 2,
+        "penstock_batch_id": 7,
+        "penstock_state_rows": 20,
+        "penstock_state_memory_bytes": 4096,
+        "penstock_watermark_delay_seconds": 1000,
+        "penstock_last_progress_timestamp_seconds": NOW - 2,
+        "penstock_source_lag": 42,
+        "penstock_trigger_age_seconds": 0,
+        "penstock_batch_duration_seconds_count": 8,
+    }
+    assert {name: value(server, name, query="clicks") for name in expected} == expected
+    assert value(server, "penstock_query_condition", condition="running") == 1
+    assert value(server, "penstock_query_condition", condition="failed") == 0
+
+
+def test_histograms_are_cumulative(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [full()]
+    name = "penstock_batch_duration_seconds_bucket"
+    assert [value(server, name, le=bound) for bound in ("0.1", "0.25", "+Inf")] == [0, 8, 8]
+    phase = "penstock_batch_phase_seconds_sum"
+    assert value(server, phase, phase="addBatch") == pytest.approx(0.56)
+
+
+def test_what_a_query_has_not_is_left_out(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [snapshot(watermark=watermark(None, None), sources=())]
+    names = {name for name, _ in samples(server)}
+    absent = ("state_rows", "watermark_delay_seconds", "source_lag")
+    assert not names & {f"penstock_{name}" for name in absent}
+
+
+def test_a_process_without_queries_has_metrics_too(server: HttpServer) -> None:
+    assert samples(server) == {}
+    assert ask(server.port, "/healthz").json == {"healthy": True, "queries": 0, "unhealthy": []}
+
+
+def test_names_with_quotes_and_line_ends_are_read_back(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [snapshot(name='a"b\\c\nd')]
+    assert value(server, "penstock_batches_total", query='a"b\\c\nd') == 8
+
+
+def test_health(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [full()]
+    assert ask(server.port, "/healthz").status == 200
+    shown.queries = [full(), full(id="x", name="late", trigger_age=31.0)]
+    reply = ask(server.port, "/healthz")
+    assert reply.status == 503
+    [trouble] = reply.json["unhealthy"]
+    assert trouble["query"] == "late"
+    assert "in the same trigger for 31 s" in trouble["reason"]
+
+
+def test_nothing_else_is_there(server: HttpServer) -> None:
+    assert ask(server.port, "/").status == 404
+    assert ask(server.port, "/metrics", "POST").status == 405
+    head = ask(server.port, "/healthz", "HEAD")
+    assert (head.status, head.body) == (200, b"")
+
+
+def test_a_failure_to_answer_is_not_told_to_the_asker(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> list[QuerySnapshot]:
+        raise RuntimeError("inner workings")
+
+    with serve_metrics(0, source=broken) as running:
+        reply = ask(running.port, "/healthz")
+    assert reply.status == 500
+    assert "inner workings" not in reply.text
+    assert "inner workings" in caplog.text
+
+
+def test_only_this_machine_is_listened_to(server: HttpServer) -> None:
+    assert server.host == "127.0.0.1"
+    assert server.url == f"http://127.0.0.1:{server.port}/"
+
+
+def test_every_metric_of_the_dashboard_exists(server: HttpServer, shown: Shown) -> None:
+    shown.queries = [full()]
+    known = {name for name, _ in samples(server)}
+    dashboard = json.loads(DASHBOARD.read_text())
+    expressions = [
+        target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])
+    ]
+    expressions += [v["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+    asked = {name for text in expressions for name in re.findall(r"penstock_\w+", text)}
+    assert len(asked) >= 10
+    assert asked <= known
