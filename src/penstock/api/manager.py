@@ -37,7 +37,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
     """
 
     # Ids are unique in the whole process: two sessions may share a checkpoint, too.
-    _running: dict[str, StreamExecution] = {}  # noqa: RUF012  # shared on purpose
+    _running: dict[str, StreamingQuery] = {}  # noqa: RUF012  # shared on purpose
     _running_lock = threading.Lock()
 
     def __init__(self, spark: SparkSession) -> None:
@@ -80,68 +80,86 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._last_exception = None
 
     def start(
-        self, execution: StreamExecution, options: Mapping[str, str] | None = None
+        self,
+        execution: StreamExecution,
+        options: Mapping[str, str] | None = None,
+        query: StreamingQuery | None = None,
     ) -> StreamingQuery:
         """Start a query unless its name or its id is taken.
 
         A query of the same id is stopped first where `stopActiveRunOnRestart` says so. `options`
-        are those of its writer, to be shown.
+        are those of its writer, to be shown. `query` is the handle on it, if it has one already.
         """
-        query = StreamingQuery(execution)
+        query = query or StreamingQuery(execution)
         identity = execution.identity
         self._refuse_taken_name(identity.name)
         self._make_way_for(identity.id)
-        self._register(query, execution)
+        self._register(query, identity.id)
+        try:
+            self.start_run(execution, options)
+        except BaseException:
+            self._unregister(query)
+            raise
+        return query
+
+    def start_run(
+        self, execution: StreamExecution, options: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a run of a query that is registered: its first, or the next after a failure."""
         OBSERVATORY.admit(execution, options, self._spark.conf.get(_REDACTION_RULE, None))
         try:
             execution.start()
         except BaseException:
-            self._unregister(execution)
             OBSERVATORY.retire(execution)
             raise
-        return query
 
     @classmethod
-    def running(cls) -> list[StreamExecution]:
+    def running(cls) -> list[StreamingQuery]:
         """The queries of all sessions."""
         with cls._running_lock:
             return list(cls._running.values())
 
     def notify_termination(self, execution: StreamExecution) -> None:
-        """Called by a query's thread when the query is over."""
-        query = self._unregister(execution)
+        """Called by a run's thread when the run is over."""
         OBSERVATORY.retire(execution)
         with self._changed:
-            exception = query.exception() if query else None
+            query = self._queries.get(execution.identity.id)
+        if query is not None and not query.goes_on_after(execution):
+            self.end(query)
+
+    def end(self, query: StreamingQuery) -> None:
+        """Forget a query that is over, and tell those who wait for any to end."""
+        self._unregister(query)
+        exception = query.exception()
+        with self._changed:
             if not self._has_terminated or exception is not None:
                 self._last_exception = exception
             self._has_terminated = True
             self._changed.notify_all()
 
-    def _register(self, query: StreamingQuery, execution: StreamExecution) -> None:
+    def _register(self, query: StreamingQuery, query_id: str) -> None:
         """Take the name and the id, if nobody else has taken either meanwhile."""
-        query_id = execution.identity.id
         with self._changed, self._running_lock:
-            self._refuse_taken_name(execution.identity.name)
+            self._refuse_taken_name(query.name)
             if query_id in self._running:
                 raise ExecutionError(
                     f"Another instance of the query [id = {query_id}] was just started by a "
                     "concurrent session."
                 )
-            self._running[query_id] = execution
+            self._running[query_id] = query
             self._queries[query_id] = query
 
     def _running_here(self) -> list[StreamingQuery]:
         with self._changed:
             return list(self._queries.values())
 
-    def _unregister(self, execution: StreamExecution) -> StreamingQuery | None:
-        query_id = execution.identity.id
+    def _unregister(self, query: StreamingQuery) -> None:
         with self._running_lock:
-            if self._running.get(query_id) is execution:
-                del self._running[query_id]
+            if self._running.get(query.id) is query:
+                del self._running[query.id]
         with self._changed:
-            return self._queries.pop(query_id, None)
+            if self._queries.get(query.id) is query:
+                del self._queries[query.id]
 
     def _refuse_taken_name(self, name: str | None) -> None:
         if name is not None and any(query.name == name for query in self._running_here()):
@@ -158,7 +176,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 "Stopping existing streaming query [id=%s, runId=%s], as a new run is being "
                 "started.",
                 query_id,
-                active.identity.run_id,
+                active.runId,
             )
             active.stop()
         elif is_run_by_spark(self._spark, query_id):
@@ -188,7 +206,7 @@ def streams(spark: SparkSession) -> StreamingQueryManager:
         return _managers[key]
 
 
-def running_queries() -> list[StreamExecution]:
+def running_queries() -> list[StreamingQuery]:
     """Every query that Penstock runs in this process, whatever its session."""
     return StreamingQueryManager.running()
 
@@ -198,7 +216,7 @@ def stop_run_at_boundary(run_id: str) -> bool:
 
     Does not wait for it.
     """
-    execution = next((e for e in running_queries() if e.identity.run_id == run_id), None)
-    if execution is not None:
-        execution.stop_at_boundary()
-    return execution is not None
+    query = next((query for query in running_queries() if query.runId == run_id), None)
+    if query is not None:
+        query.stop_at_boundary()
+    return query is not None

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from penstock.api.arguments import check_timeout
 from penstock.api.errors import StreamingQueryException
 from penstock.api.progress import as_pyspark
-from penstock.api.stop_conditions import after_batches, after_offsets
+from penstock.api.stop_conditions import StopCondition, after_batches, after_offsets
 from penstock.api.watch import Watch, watch_query
 from penstock.api.watermark_report import WatermarkReport, report_watermark
 from penstock.engine.stream_execution import StreamExecution
@@ -73,10 +73,10 @@ class StreamingQuery(PySparkStreamingQuery):
         With a timeout in seconds: whether it has ended by then.
         """
         if timeout is None:
-            self._raising(lambda: self._execution.await_termination())
+            self._raising(lambda: self._await_end(None))
             return None
         check_timeout(timeout)
-        return bool(self._raising(lambda: self._execution.await_termination(timeout)))
+        return bool(self._raising(lambda: self._await_end(timeout)))
 
     def processAllAvailable(self) -> None:
         """Wait until all data that is available now is processed. Meant for tests."""
@@ -104,11 +104,18 @@ class StreamingQuery(PySparkStreamingQuery):
         seconds have passed.
         """
         if batches is not None:
-            self._execution.stop_after(after_batches(batches))
+            enough = after_batches(batches)
+            self._stop_after(lambda _: enough)
         if offsets is not None:
-            self._execution.stop_after(after_offsets(self._execution, offsets))
+            self._stop_after(lambda execution: after_offsets(execution, offsets))
         if time is not None:
-            threading.Timer(time, self._execution.stop_at_boundary).start()
+            timer = threading.Timer(time, self.stop_at_boundary)
+            timer.daemon = True  # nobody waits for it when the program ends
+            timer.start()
+
+    def stop_at_boundary(self) -> None:
+        """Let the query stop when the batch that runs is committed. Does not wait for that."""
+        self._execution.stop_at_boundary()
 
     def step(self, timeout: float | None = None) -> StreamingQueryProgress | None:
         """Run exactly one trigger; for a query started with `stepped()`.
@@ -179,6 +186,16 @@ class StreamingQuery(PySparkStreamingQuery):
     def __repr__(self) -> str:
         state = self._execution.state.value
         return f"Streaming Query {self._execution.identity} [state = {state}]"
+
+    def goes_on_after(self, execution: StreamExecution) -> bool:
+        """Asked by a run that ends, on its thread: whether another one follows it."""
+        return False
+
+    def _await_end(self, timeout: float | None) -> bool:
+        return self._execution.await_termination(timeout)
+
+    def _stop_after(self, make: Callable[[StreamExecution], StopCondition]) -> None:
+        self._execution.stop_after(make(self._execution))
 
     def _raising(self, wait: Any) -> Any:
         """Call something that waits, with a failure of the query as PySpark raises it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,13 @@ from penstock.api.advice import warn_of_delivery
 from penstock.api.arming import armed_faults
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
+from penstock.api.restart import FATAL, RestartingQuery, RestartPolicy
 from penstock.api.sink import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
 from penstock.engine.stepping import StepGate
+from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
     ManualTrigger,
@@ -25,7 +28,7 @@ from penstock.engine.triggers import (
     ProcessingTimeTrigger,
     Trigger,
 )
-from penstock.errors import UnsupportedError
+from penstock.errors import ExecutionError, UnsupportedError
 from penstock.spark.session_facts import processing_time_trigger
 from penstock.spark.sink_factory import SinkRequest
 from penstock.spark.start import StartRequest, prepare_query
@@ -57,6 +60,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
         self._hooks = Hooks()
+        self._restart_policy: RestartPolicy | None = None
+        self._restart_clock: Clock | None = None
 
     def outputMode(self, outputMode: str) -> DataStreamWriter:
         """`append`, `complete` or `update`."""
@@ -192,6 +197,29 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 self._hooks.add(point, hook)
         return self
 
+    def restart(
+        self,
+        *,
+        on_failure: bool = True,
+        max_restarts: int = 10,
+        backoff: float = 1.0,
+        max_backoff: float = 60.0,
+        fatal: tuple[type[BaseException], ...] = FATAL,
+        clock: Clock | None = None,
+    ) -> DataStreamWriter:
+        """Start the query again, in this process and on its checkpoint, when it fails.
+
+        After `backoff` seconds, then twice as many after each failure in a row, at most
+        `max_backoff`; given up after `max_restarts` in a row. A run that has done a batch ends the
+        row. An error of a `fatal` class, or caused by one, ends the query at once: by default
+        those that another try does not mend. The query that `start` returns stays the same; its
+        `status` says what it waits for and why. `clock` is for tests.
+        """
+        policy = RestartPolicy(max_restarts, backoff, max_backoff, fatal)
+        self._restart_policy = policy if on_failure else None
+        self._restart_clock = clock
+        return self
+
     def start(
         self,
         path: str | None = None,
@@ -243,24 +271,65 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 "supported. Use processingTime, once or availableNow, or start this query with "
                 "Spark's own engine (df.writeStream)."
             )
+        if self._restart_policy is not None:
+            return self._start_restarting(self._restart_policy, path, table)
         manager = streams(self._df.sparkSession)
-        execution, after_start = prepare_query(
-            self._df,
-            StartRequest(
-                sink=self._sink_request(),
-                trigger=self._trigger_of_this_start(),
-                path=path,
-                table=table,
-                clock=self._clock,
-                faults=armed_faults() if self._faults is NO_FAULTS else self._faults,
-                hooks=self._hooks,
-            ),
-            on_terminated=manager.notify_termination,
-        )
+        execution, after_start = self._prepare(path, table)
         query = manager.start(execution, self._options)
         after_start()
         warn_of_delivery(self._format or "")
         return query
+
+    def _prepare(
+        self, path: str | None, table: str | None
+    ) -> tuple[StreamExecution, Callable[[], None]]:
+        request = StartRequest(
+            sink=self._sink_request(),
+            trigger=self._trigger_of_this_start(),
+            path=path,
+            table=table,
+            clock=self._clock,
+            faults=armed_faults() if self._faults is NO_FAULTS else self._faults,
+            hooks=self._hooks,
+        )
+        on_terminated = streams(self._df.sparkSession).notify_termination
+        return prepare_query(self._df, request, on_terminated)
+
+    def _start_restarting(
+        self, policy: RestartPolicy, path: str | None, table: str | None
+    ) -> StreamingQuery:
+        """Start a query that this writer, as it is now, can start again."""
+        self._refuse_restarts_that_cannot_be()
+        again = copy.copy(self)
+        again._options = dict(self._options)
+        manager = streams(self._df.sparkSession)
+
+        def start_next(query: RestartingQuery) -> bool:
+            execution, after_start = again._prepare(path, table)
+            is_started = query.adopt(
+                execution, lambda: manager.start_run(execution, again._options)
+            )
+            if is_started:
+                after_start()
+            return is_started
+
+        execution, after_start = again._prepare(path, table)
+        query = RestartingQuery(execution, policy, start_next, manager.end, self._restart_clock)
+        manager.start(execution, self._options, query)
+        after_start()
+        warn_of_delivery(self._format or "")
+        return query
+
+    def _refuse_restarts_that_cannot_be(self) -> None:
+        if isinstance(self._trigger, ManualTrigger):
+            raise ExecutionError("A query that is stepped is not restarted: step() says what fails")
+        default = self._df.sparkSession.conf.get("spark.sql.streaming.checkpointLocation", None)
+        names = {name.lower() for name in self._options}
+        if default is None and "checkpointlocation" not in names:
+            raise ExecutionError(
+                "A query that is to be restarted needs the option checkpointLocation: a temporary "
+                "checkpoint is no place to go on from"
+            )
 
     def _trigger_of_this_start(self) -> Trigger:
         """The trigger; with a gate of its own for each query that is stepped."""

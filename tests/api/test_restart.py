@@ -1,0 +1,297 @@
+"""The restart policy on the pure engine: what is tried again, when, and what is seen meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from penstock import StreamingQueryException
+from penstock.api.restart import RestartingQuery, RestartPolicy
+from penstock.engine.clock import Clock
+from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
+from penstock.engine.read_limit import ReadMaxRows
+from penstock.engine.stream_execution import StreamExecution
+from penstock.engine.triggers import AvailableNowTrigger, ProcessingTimeTrigger, Trigger
+from penstock.errors import ConcurrentUpdateError, MissingBatchError, UnsupportedError
+from tests.engine.numbers import Abilities
+from tests.engine.world import PATIENCE, ManualClock, World
+from tests.streams import eventually
+
+
+class HeldClock(Clock):
+    """Time that stands still: a wait ends only when it is woken, or when a test lets it."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Event()
+        self.over = threading.Event()
+
+    def time_millis(self) -> int:
+        return 0
+
+    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
+        self.waiting.set()
+        eventually(lambda: wake.is_set() or self.over.is_set(), "the end of the wait")
+        return 0
+
+
+class Restarting:
+    """A query over the numbers 0 to 4, one a batch, that fails where it is told to."""
+
+    def __init__(
+        self,
+        policy: RestartPolicy,
+        clock: Clock | None = None,
+        trigger: Trigger | None = None,
+    ) -> None:
+        self.world = World()
+        one_a_batch = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(1))
+        self.world.add_stream(rows=range(5), abilities=one_a_batch)
+        self.clock = clock or ManualClock()
+        self.trigger = trigger or AvailableNowTrigger()
+        self.errors: list[Exception] = []
+        self.start_errors: list[Exception] = []
+        self.ends: list[RestartingQuery] = []
+        self.runs: list[StreamExecution] = []
+        self.world.plan.on_run = self._fail
+        self.query = RestartingQuery(
+            self._execution(), policy, self._start_next, self.ends.append, self.clock
+        )
+
+    def start(self) -> RestartingQuery:
+        self.runs[0].start()
+        return self.query
+
+    def _fail(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def _execution(self) -> StreamExecution:
+        def on_terminated(ended: StreamExecution) -> None:
+            if not self.query.goes_on_after(ended):
+                self.ends.append(self.query)
+
+        self.runs.append(self.world.query(self.trigger, on_terminated=on_terminated))
+        return self.runs[-1]
+
+    def _start_next(self, query: RestartingQuery) -> bool:
+        if self.start_errors:
+            raise self.start_errors.pop(0)
+        execution = self._execution()
+        return query.adopt(execution, execution.start)
+
+
+def test_the_delay_doubles_up_to_a_cap() -> None:
+    policy = RestartPolicy(backoff=1.5, max_backoff=10)
+    assert [policy.delay(n) for n in (1, 2, 3, 4, 5)] == [1.5, 3, 6, 10, 10]
+    assert policy.delay(100_000) == 10
+
+
+@pytest.mark.parametrize("given", [{"max_restarts": -1}, {"backoff": -1}, {"max_backoff": -0.5}])
+def test_a_policy_has_no_negative_numbers(given: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="negative"):
+        RestartPolicy(**given)  # type: ignore[arg-type]
+
+
+def caused_by(error: Exception) -> Exception:
+    wrapper = RuntimeError("wrapped")
+    wrapper.__cause__ = error
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    ("error", "is_fatal"),
+    [
+        (RuntimeError("network"), False),
+        (ConcurrentUpdateError("two"), True),
+        (MissingBatchError("gone"), True),
+        (AnalysisException("no such column"), True),
+        (UnsupportedError("continuous"), True),
+        (caused_by(MissingBatchError("gone")), True),
+        (caused_by(OSError("network")), False),
+        (KeyboardInterrupt(), True),
+    ],
+)
+def test_what_another_try_does_not_mend_is_fatal(error: BaseException, is_fatal: bool) -> None:
+    assert RestartPolicy().is_fatal(error) is is_fatal
+
+
+def test_a_query_goes_on_after_failures_and_its_handle_stays() -> None:
+    restarting = Restarting(RestartPolicy(backoff=2))
+    restarting.errors = [RuntimeError("one"), RuntimeError("two")]
+    query = restarting.start()
+    query_id, first_run = query.id, restarting.runs[0].identity.run_id
+    assert query.awaitTermination(int(PATIENCE)) is True
+    assert not query.isActive
+    assert query.exception() is None
+    assert query.restarts == 2
+    assert str(query.last_error) == "two"
+    assert query.id == query_id
+    assert query.runId != first_run
+    assert restarting.world.plan.output == {n: [n] for n in range(5)}
+    assert restarting.ends == [query]
+
+
+def test_each_failure_in_a_row_waits_longer() -> None:
+    clock = ManualClock(now_ms=0)
+    restarting = Restarting(RestartPolicy(backoff=2, max_backoff=5), clock)
+    restarting.errors = [RuntimeError("boom")] * 3
+    restarting.start().awaitTermination()
+    assert clock.awaited == [2000, 6000, 11000]
+
+
+def test_listeners_hear_of_each_run() -> None:
+    restarting = Restarting(RestartPolicy())
+    restarting.errors = [RuntimeError("one")]
+    restarting.start().awaitTermination()
+    told = [
+        (type(event), event.run_id)
+        for event in restarting.world.session.events
+        if isinstance(event, (QueryStartedEvent, QueryTerminatedEvent))
+    ]
+    first, second = (run.identity.run_id for run in restarting.runs)
+    assert told == [
+        (QueryStartedEvent, first),
+        (QueryTerminatedEvent, first),
+        (QueryStartedEvent, second),
+        (QueryTerminatedEvent, second),
+    ]
+
+
+def test_too_many_failures_in_a_row_are_the_end() -> None:
+    restarting = Restarting(RestartPolicy(max_restarts=2))
+    restarting.errors = [RuntimeError(f"number {n}") for n in range(1, 9)]
+    query = restarting.start()
+    with pytest.raises(StreamingQueryException, match="number 3"):
+        query.awaitTermination()
+    assert len(restarting.runs) == 3
+    assert not query.isActive
+    assert query.status["restarts"] == 2
+    assert query.status["lastError"] == "number 3"
+    assert query.exception() is query.exception()
+    assert restarting.ends == [query]
+
+
+def test_a_run_that_has_done_a_batch_ends_the_row() -> None:
+    restarting = Restarting(RestartPolicy(max_restarts=1))
+    plan, failed = restarting.world.plan, set[int]()
+
+    def fail_once_in_each_batch_but_the_first() -> None:
+        batch_id = plan.requests[-1].batch_id
+        if batch_id > 0 and batch_id not in failed:
+            failed.add(batch_id)
+            raise RuntimeError(f"batch {batch_id}")
+
+    plan.on_run = fail_once_in_each_batch_but_the_first
+    query = restarting.start()
+    query.awaitTermination()
+    assert query.restarts == 4
+    assert plan.output == {n: [n] for n in range(5)}
+
+
+def test_a_fatal_error_ends_the_query_at_once() -> None:
+    restarting = Restarting(RestartPolicy())
+    restarting.errors = [ConcurrentUpdateError("two of them")]
+    query = restarting.start()
+    with pytest.raises(StreamingQueryException, match="two of them"):
+        query.awaitTermination(int(PATIENCE))
+    assert query.restarts == 0
+    assert len(restarting.runs) == 1
+
+
+def test_a_query_that_waits_is_active_says_so_and_can_be_stopped() -> None:
+    clock = HeldClock()
+    restarting = Restarting(RestartPolicy(backoff=2), clock)
+    restarting.errors = [RuntimeError("no network")]
+    query = restarting.start()
+    assert clock.waiting.wait(PATIENCE)
+    assert query.isActive
+    assert query.exception() is None
+    assert query.status["message"] == "Restarting in 2 s after: no network"
+    assert query.status["isTriggerActive"] is False
+    assert query.awaitTermination(1) is False
+    assert restarting.ends == []
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+    assert query.exception() is None
+    assert query.awaitTermination(1) is True
+    eventually(lambda: restarting.ends == [query], "the end to be told")
+    assert len(restarting.runs) == 1
+    query.stop()
+
+
+def stop_at_boundary(query: RestartingQuery) -> None:
+    query.stop_at_boundary()
+    assert query.awaitTermination(int(PATIENCE)) is True
+
+
+def stop_after_no_time(query: RestartingQuery) -> None:
+    query.stop_after(time=0)
+    assert query.awaitTermination(int(PATIENCE)) is True
+
+
+@pytest.mark.parametrize("stop", [stop_at_boundary, stop_after_no_time])
+def test_a_stop_at_the_boundary_ends_the_wait_too(stop: Callable[[RestartingQuery], None]) -> None:
+    clock = HeldClock()
+    restarting = Restarting(RestartPolicy(), clock)
+    restarting.errors = [RuntimeError("no network")]
+    query = restarting.start()
+    assert clock.waiting.wait(PATIENCE)
+    stop(query)
+    assert not query.isActive
+    assert len(restarting.runs) == 1
+
+
+def test_a_run_that_cannot_be_started_is_tried_again() -> None:
+    restarting = Restarting(RestartPolicy())
+    restarting.errors = [RuntimeError("one")]
+    restarting.start_errors = [OSError("no connection"), OSError("still none")]
+    query = restarting.start()
+    query.awaitTermination()
+    assert query.exception() is None
+    assert query.restarts == 1
+    assert str(query.last_error) == "still none"
+
+
+def test_a_run_that_cannot_be_started_for_good_is_the_end() -> None:
+    restarting = Restarting(RestartPolicy())
+    restarting.errors = [RuntimeError("one")]
+    restarting.start_errors = [AnalysisException("the path is gone")]
+    query = restarting.start()
+    with pytest.raises(StreamingQueryException, match=r"could not be started again.*is gone"):
+        query.awaitTermination()
+    eventually(lambda: restarting.ends == [query], "the end to be told")
+
+
+@pytest.mark.parametrize("after", [{"batches": 2}, {"offsets": {0: 1}}])
+def test_what_it_is_to_stop_after_holds_for_the_next_run(after: dict[str, Any]) -> None:
+    clock = HeldClock()
+    restarting = Restarting(RestartPolicy(), clock)
+    restarting.errors = [RuntimeError("one")]
+    query = restarting.start()
+    assert clock.waiting.wait(PATIENCE)
+    query.stop_after(**after)
+    clock.over.set()
+    assert query.awaitTermination(int(PATIENCE)) is True
+    assert restarting.world.plan.output == {0: [0], 1: [1]}
+
+
+def test_all_available_is_processed_by_whichever_run() -> None:
+    restarting = Restarting(RestartPolicy(), trigger=ProcessingTimeTrigger())
+    restarting.errors = [RuntimeError("one")]
+    query = restarting.start()
+    query.processAllAvailable()
+    assert restarting.world.plan.output == {n: [n] for n in range(5)}
+    assert query.restarts == 1
+    query.stop(timeout=PATIENCE)
+    assert query.exception() is None
+
+
+def test_a_wait_for_all_available_ends_with_the_query() -> None:
+    restarting = Restarting(RestartPolicy(max_restarts=0))
+    restarting.errors = [RuntimeError("one")]
+    with pytest.raises(StreamingQueryException, match="one"):
+        restarting.start().processAllAvailable()

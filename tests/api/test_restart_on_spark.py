@@ -1,0 +1,115 @@
+"""The restart policy on Spark: one handle over several runs, for the query and for its manager."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock import DataStreamWriter, StreamingQueryException, read_stream, write_stream
+from penstock.api.manager import streams
+from penstock.api.restart import RestartingQuery
+from penstock.engine.clock import Clock
+from penstock.errors import ExecutionError
+from tests.streams import PATIENCE, Numbers, column, eventually, log_entries
+
+
+class HeldClock(Clock):
+    """A wait ends when the query is stopped, or when a test lets it."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Event()
+        self.over = threading.Event()
+
+    def time_millis(self) -> int:
+        return 0
+
+    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
+        self.waiting.set()
+        eventually(lambda: wake.is_set() or self.over.is_set(), "the end of the wait")
+        return 0
+
+
+class FailingOnce:
+    """Keeps rows by batch; fails once, in batch 1."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[int]] = {}
+        self.errors = [ConnectionError("no network")]
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        if batch_id == 1 and self.errors:
+            raise self.errors.pop()
+        self.rows[batch_id] = column(df)
+
+
+def restarting(
+    session: SparkSession, sink: FailingOnce, checkpoint: Path, clock: Clock
+) -> DataStreamWriter:
+    writer = write_stream(read_stream(Numbers(3, at_most=1), session)).foreachBatch(sink)
+    writer.queryName("restarting").option("checkpointLocation", str(checkpoint))
+    return writer.restart(backoff=2.0, clock=clock)
+
+
+def test_a_query_goes_on_after_a_failure_with_the_same_handle(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    sink, clock, manager = FailingOnce(), HeldClock(), streams(session)
+    manager.resetTerminated()
+    query = restarting(session, sink, checkpoint, clock).start()
+    assert isinstance(query, RestartingQuery)
+    query_id, first_run = query.id, query.runId
+    assert clock.waiting.wait(PATIENCE)
+    assert query.isActive
+    assert query.status["message"] == "Restarting in 2 s after: no network"
+    assert query in manager.active
+    assert manager.get(query_id) is query
+    assert manager.awaitAnyTermination(0) is False
+    with pytest.raises(ExecutionError, match="name restarting"):
+        write_stream(read_stream(Numbers(), session)).queryName("restarting").format("noop").start()
+    clock.over.set()
+    query.processAllAvailable()
+    assert sink.rows == {0: [0], 1: [1], 2: [2]}
+    assert (query.id, query.restarts) == (query_id, 1)
+    assert query.runId != first_run
+    assert log_entries(checkpoint, "commits") == [0, 1, 2]
+    query.stop()
+    assert manager.awaitAnyTermination(0) is True
+    assert query.exception() is None
+    assert query not in manager.active
+
+
+def test_stopping_ends_the_wait_for_the_next_run(session: SparkSession, checkpoint: Path) -> None:
+    sink, clock, manager = FailingOnce(), HeldClock(), streams(session)
+    query = restarting(session, sink, checkpoint, clock).start()
+    assert clock.waiting.wait(PATIENCE)
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+    eventually(lambda: query not in manager.active, "the manager to let go of it")
+    assert log_entries(checkpoint, "commits") == [0]
+
+
+def test_an_error_of_the_query_itself_is_fatal(session: SparkSession, checkpoint: Path) -> None:
+    def wrong(df: DataFrame, batch_id: int) -> None:
+        df.select("missing")
+
+    writer = write_stream(read_stream(Numbers(1), session)).foreachBatch(wrong)
+    query = writer.option("checkpointLocation", str(checkpoint)).restart().start()
+    with pytest.raises(StreamingQueryException, match="UNRESOLVED_COLUMN"):
+        query.awaitTermination(60)
+    assert query.status["restarts"] == 0
+    assert not query.isActive
+
+
+def test_restarts_need_a_checkpoint_that_stays_and_a_trigger_of_their_own(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    writer = write_stream(read_stream(Numbers(), session)).format("noop").restart()
+    with pytest.raises(ExecutionError, match="checkpointLocation"):
+        writer.start()
+    writer.option("checkpointLocation", str(checkpoint)).stepped()
+    with pytest.raises(ExecutionError, match="stepped"):
+        writer.start()
+    assert not isinstance(writer.restart(on_failure=False).start(), RestartingQuery)

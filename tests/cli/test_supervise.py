@@ -1,0 +1,130 @@
+"""The process behind `penstock run --restart on-failure`, with scripts that need no Spark."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.api.observe import RESTARTS_VARIABLE
+from penstock.cli.main import app
+from penstock.cli.run import RestartPolicy, supervise
+from tests.streams import PATIENCE
+
+AT_ONCE = RestartPolicy(max_restarts=3, first_delay=0.0, longest_delay=0.0)
+
+COUNTING = f"""
+import os, pathlib, sys
+log = pathlib.Path(sys.argv[1])
+with log.open("a") as file:
+    file.write(os.environ["{RESTARTS_VARIABLE}"] + "\\n")
+codes = [int(code) for code in sys.argv[2:]]
+sys.exit(codes[len(log.read_text().splitlines()) - 1])
+"""
+
+SUPERVISING = """
+import sys
+from penstock.cli.run import RestartPolicy, supervise
+sys.exit(supervise([sys.executable, *sys.argv[2:]], RestartPolicy(5, float(sys.argv[1]), 3600.0)))
+"""
+
+WAITING = """
+import signal, sys, threading
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+print("waiting", flush=True)
+threading.Event().wait(600)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script that exits with the codes it is given, one a run."""
+    path = tmp_path / "script.py"
+    path.write_text(COUNTING)
+    return path
+
+
+def runs_of(script: Path, *codes: int, policy: RestartPolicy = AT_ONCE) -> tuple[int, list[str]]:
+    """The last exit code, and for each run how many restarts it was told of."""
+    log = script.with_name("runs")
+    command = [sys.executable, str(script), str(log), *map(str, codes)]
+    return supervise(command, policy), log.read_text().splitlines()
+
+
+def test_a_script_that_ends_well_is_run_once(script: Path) -> None:
+    assert runs_of(script, 0) == (0, ["0"])
+
+
+def test_a_script_that_fails_is_started_again(
+    script: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert runs_of(script, 1, 3, 0) == (0, ["0", "1", "2"])
+    told = capfd.readouterr().err
+    assert "the script ended with 1; restart 1 of 3 in 0 s" in told
+    assert "the script ended with 3; restart 2 of 3 in 0 s" in told
+
+
+def test_restarts_have_an_end(script: Path) -> None:
+    assert runs_of(script, 1, 1, 1, 5, 0) == (5, ["0", "1", "2", "3"])
+
+
+def test_a_usage_error_is_not_tried_again(script: Path) -> None:
+    assert runs_of(script, 2, 0) == (2, ["0"])
+
+
+def test_no_restarts_are_none(script: Path) -> None:
+    assert runs_of(script, 1, 0, policy=RestartPolicy(0, 0.0, 0.0)) == (1, ["0"])
+
+
+def test_the_delay_doubles_up_to_a_cap() -> None:
+    policy = RestartPolicy(max_restarts=9, first_delay=1.0, longest_delay=5.0)
+    assert [policy.delay(n) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 5, 5]
+
+
+def test_signals_are_handled_as_before_when_it_is_over(script: Path) -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    runs_of(script, 0)
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def supervising(delay: float, *command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SUPERVISING, str(delay), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_the_back_off_ends_it(script: Path, number: signal.Signals) -> None:
+    log = script.with_name("runs")
+    supervisor = supervising(3600, str(script), str(log), "3", "0")
+    assert supervisor.stderr is not None
+    assert "restart 1 of 5 in 3600 s" in supervisor.stderr.readline()
+    supervisor.send_signal(number)
+    supervisor.communicate(timeout=PATIENCE)
+    assert supervisor.returncode == 3
+    assert log.read_text() == "0\n"
+
+
+def test_a_signal_is_passed_on_and_there_is_no_restart_after_it() -> None:
+    supervisor = supervising(0, "-c", WAITING)
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == "waiting\n"
+    supervisor.terminate()
+    out, _ = supervisor.communicate(timeout=PATIENCE)
+    assert supervisor.returncode == 7
+    assert out == ""
+
+
+def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
+    result = CliRunner().invoke(app, ["run", "--restart", "sometimes", str(script)])
+    assert result.exit_code == 2
+    assert "neither never nor on-failure" in result.output
+    assert not script.with_name("runs").exists()
