@@ -78,11 +78,8 @@ def translated(error: BaseException) -> BaseException:
 
 def _messages(error: Py4JJavaError | CapturedException) -> Iterator[str]:
     """The messages of an error of the JVM and of what caused it."""
-    java_exception: Any
-    if isinstance(error, CapturedException):
-        java_exception = error._origin
-    else:
-        java_exception = error.java_exception
+    captured = isinstance(error, CapturedException)
+    java_exception: Any = getattr(error, "_origin" if captured else "java_exception")
     while java_exception is not None:
         yield str(java_exception.getMessage())
         java_exception = java_exception.getCause()
