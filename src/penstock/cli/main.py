@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import checkpoint
 from penstock.cli.crashtest import crashtest
 from penstock.cli.output import output_for
 from penstock.cli.run import run
@@ -15,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+app.add_typer(checkpoint.app, name="checkpoint")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

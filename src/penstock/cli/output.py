@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from penstock.cli.checkpoint_text import CheckpointText
+
 if TYPE_CHECKING:
     from penstock.api.doctor import Diagnosis
+    from penstock.checkpoint.tools.backup import Backup
+    from penstock.checkpoint.tools.compare import Difference
+    from penstock.checkpoint.tools.findings import Verification
+    from penstock.checkpoint.tools.fork import Fork
+    from penstock.checkpoint.tools.inspect import BatchDetail, CheckpointReport
     from penstock.testing.crash_report import CrashReport
 
 
@@ -20,14 +28,39 @@ class Output(ABC):
     def diagnosis(self, diagnosis: Diagnosis) -> None: ...
 
     @abstractmethod
+    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None: ...
+
+    @abstractmethod
+    def batch(self, detail: BatchDetail) -> None: ...
+
+    @abstractmethod
+    def verification(self, verification: Verification) -> None: ...
+
+    @abstractmethod
+    def differences(self, left: str, right: str, differences: Sequence[Difference]) -> None: ...
+
+    @abstractmethod
+    def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
+        """What a command changes; with a backup it has been done, without it could be."""
+
+    @abstractmethod
+    def fork(self, fork: Fork) -> None: ...
+
+    @abstractmethod
+    def undone(self, backup: Backup, *, is_done: bool) -> None: ...
+
+    @abstractmethod
     def crash_report(self, report: CrashReport) -> None: ...
 
+    @abstractmethod
+    def error(self, error: Exception) -> None: ...
 
-class TextOutput(Output):
+
+class TextOutput(CheckpointText, Output):
     """For people."""
 
     def __init__(self) -> None:
-        self._console = Console()
+        super().__init__(Console())
 
     def diagnosis(self, diagnosis: Diagnosis) -> None:
         for finding in diagnosis.findings:
@@ -62,6 +95,32 @@ class JsonOutput(Output):
 
     def crash_report(self, report: CrashReport) -> None:
         self._print(report.to_dict())
+
+    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None:
+        self._print(report.to_dict())
+
+    def batch(self, detail: BatchDetail) -> None:
+        self._print(detail.to_dict())
+
+    def verification(self, verification: Verification) -> None:
+        self._print(verification.to_dict())
+
+    def differences(self, left: str, right: str, differences: Sequence[Difference]) -> None:
+        found = [difference.to_dict() for difference in differences]
+        self._print({"left": left, "right": right, "differences": found})
+
+    def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
+        done = {"isDone": backup is not None, "backup": str(backup.path) if backup else None}
+        self._print(plan | {"activity": activity} | done)
+
+    def fork(self, fork: Fork) -> None:
+        self._print(fork.to_dict())
+
+    def undone(self, backup: Backup, *, is_done: bool) -> None:
+        self._print({"undone": backup.to_dict(), "isDone": is_done})
+
+    def error(self, error: Exception) -> None:
+        self._print({"error": str(error), "kind": type(error).__name__})
 
     @staticmethod
     def _print(document: dict[str, Any]) -> None:

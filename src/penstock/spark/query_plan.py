@@ -85,8 +85,11 @@ class SparkQueryPlan(QueryPlan):
         self._replacements = jvm.view.java.util.IdentityHashMap()
         self._replace = Handles(jvm).substitution(self._replacements)
         self._batch_time = BatchTime(jvm, analyzed)
-        self._statistics = PlanStatistics(jvm)
         self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
+        has_state = is_stateful(session, analyzed)
+        self._statistics = PlanStatistics(
+            jvm, has_watermark=bool(self._watermarks), has_state=has_state
+        )
         self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
         self._state_path = checkpoint.state_path
         self._propagator = jvm.module("WatermarkPropagator").apply(
@@ -96,7 +99,7 @@ class SparkQueryPlan(QueryPlan):
         self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
         self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
         self._mode = jvm.module("CommandExecutionMode").ALL()
-        if is_stateful(session, analyzed):
+        if has_state:
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
             warn_of_default_partitions(session, checkpoint)

@@ -17,8 +17,11 @@ from penstock.spark.handles import Handles
 class PlanStatistics:
     """Finds the operators that count and asks them. Made once per query."""
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, *, has_watermark: bool, has_state: bool) -> None:
+        """What the query cannot have is not looked for in its batches."""
         self._jvm = jvm
+        self._has_watermark = has_watermark
+        self._has_state = has_state
         self._collect = jvm.module("PlanTraverseHelper").collectFromUnfoldedPlan
         handles = Handles(jvm)
         self._watermarks = handles.collector("EventTimeWatermarkExec")
@@ -27,7 +30,9 @@ class PlanStatistics:
 
     def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
         """What each watermark operator of an executed plan saw."""
-        found = []
+        found: list[EventTimeStats] = []
+        if not self._has_watermark:
+            return found
         for operator in self._nodes(plan, self._watermarks):
             stats = operator.eventTimeStats().value()
             count = stats.count()
@@ -49,7 +54,7 @@ class PlanStatistics:
 
     def state_store_writers(self, plan: Any) -> list[Any]:
         """The stateful operators of an executed plan."""
-        return self._nodes(plan, self._state_writers)
+        return self._nodes(plan, self._state_writers) if self._has_state else []
 
     def input_rows(
         self, plan: Any, streams: Sequence[tuple[Any, DataStream]]

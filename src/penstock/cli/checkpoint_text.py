@@ -1,0 +1,332 @@
+"""How `penstock checkpoint` shows things to people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from penstock.checkpoint.tools.backup import Backup
+from penstock.checkpoint.tools.compare import Difference
+from penstock.checkpoint.tools.findings import Finding, Severity, Verification
+from penstock.checkpoint.tools.fork import Fork
+from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
+
+_SHOWN_BATCHES = 10
+_SHOWN_DIFF_LINES = 12
+_SHOWN_RUN = 12
+_PREFIX = "spark.sql."
+_STATUS = {"committed": "green", "planned": "yellow", "unreadable": "red"}
+_SEVERITY = {
+    Severity.ERROR: ("red", "✗"),
+    Severity.WARNING: ("yellow", "!"),
+    Severity.INFO: ("cyan", "i"),
+}
+_SIGNS = {"create": ("green", "+"), "replace": ("yellow", "~"), "delete": ("red", "-")}
+
+
+class CheckpointText:
+    """Prints to a console, one method for each kind of thing."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None:
+        self._summary(report)
+        self._batches(report.batches if all_batches else report.batches[-_SHOWN_BATCHES:])
+        hidden = 0 if all_batches else len(report.batches) - _SHOWN_BATCHES
+        if hidden > 0:
+            self._line(f"[dim]{hidden} earlier batches; --all shows them, `show DIR N` one.[/]")
+        self._sources(report)
+        self._operators(report)
+        self._settings(report.settings)
+        self._sizes(report)
+
+    def batch(self, detail: BatchDetail) -> None:
+        self._batches([detail.batch])
+        table = _table("source", "from", "to", "moved")
+        for name, end in detail.batch.offsets.items():
+            start = "?" if detail.start is None else detail.start.get(name)
+            table.add_row(name, _plain(start), _plain(end), detail.batch.moved[name])
+        self._print_table(table)
+        if detail.reads_state_version is not None:
+            reads, writes = detail.reads_state_missing, detail.writes_state_missing
+            self._line(
+                f"[bold]State[/] reads version {detail.reads_state_version} ({_retained(reads)}), "
+                f"writes version {detail.writes_state_version} ({_retained(writes)})"
+            )
+        for name, files in detail.files.items():
+            self._line(f"[bold]Files of source {escape(name)}[/]")
+            for file in files:
+                self._console.print(Text(f"  {file}"), soft_wrap=True)
+        if detail.commit is not None:
+            self._line(f"[bold]Commit[/] {escape(str(dict(detail.commit)))}")
+        if detail.batch.problem:
+            self._line(f"[red]{escape(detail.batch.problem)}[/]")
+        self._settings(detail.settings)
+
+    def verification(self, verification: Verification) -> None:
+        for finding in verification.findings:
+            self._finding(finding)
+        what = f"batch {verification.next_batch}"
+        if verification.will_restart:
+            how = "runs again as it was planned" if verification.is_planned else "is planned next"
+            self._line(f"[green]A restart will work:[/] {what} {how}.")
+        else:
+            self._line(f"[red]A restart will fail or lose data[/] (at {what}); see ✗ above.")
+
+    def differences(self, left: str, right: str, differences: Sequence[Difference]) -> None:
+        if not differences:
+            self._line("[green]No difference that matters to a restart.[/]")
+            return
+        table = _table("", escape(left), escape(right))
+        for difference in differences:
+            table.add_row(difference.subject, _plain(difference.left), _plain(difference.right))
+        self._console.print(table)
+
+    def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
+        self._changes(plan["changes"])
+        if not plan["changes"]:
+            self._line("[green]Nothing to do:[/] the checkpoint is as the command would leave it.")
+            return
+        self._line(f"[bold]{escape(plan['outcome'])}[/]")
+        for note in (*plan["notes"], *plan["warnings"], *([activity] if activity else [])):
+            self._line(f"[yellow]![/] {escape(note)}")
+        if backup is None:
+            self._line("[bold]Nothing was changed.[/] Repeat with --yes to do it.")
+        else:
+            self._line(
+                f"[green]Done.[/] Backup: {escape(str(backup.path))}. "
+                "`penstock checkpoint undo` takes it back."
+            )
+
+    def fork(self, fork: Fork) -> None:
+        self._line(f"[green]Forked[/] to {escape(str(fork.path))}, query id {fork.query_id}.")
+        self._line(f"Its next batch is {fork.next_batch}.")
+        for warning in fork.warnings:
+            self._line(f"[yellow]![/] {escape(warning)}")
+
+    def undone(self, backup: Backup, *, is_done: bool) -> None:
+        if is_done:
+            self._line(f"[green]Undone:[/] {escape(backup.operation)}.")
+            return
+        self._changes([{**change, "diff": []} for change in backup.changes])
+        self._line(
+            f"[bold]Would take back these changes of `{escape(backup.operation)}`, made "
+            f"{_time(backup.made_at_ms)}.[/] Nothing was changed. Repeat with --yes to do it."
+        )
+
+    def error(self, error: Exception) -> None:
+        Console(file=sys.stderr).print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+
+    def _summary(self, report: CheckpointReport) -> None:
+        if report.is_planned:
+            following = f"{report.next_batch}, planned and not committed: it runs again"
+        else:
+            following = f"{report.next_batch}, yet to be planned"
+        formats = (
+            f"offset log {_versions(report.offset_log_versions)}, "
+            f"commit log {_versions(report.commit_log_versions)}"
+        )
+        self._line(f"[bold]{escape(report.path)}[/]")
+        rows = [
+            ("query id", report.query_id or "[red]none[/]"),
+            ("formats", formats),
+            ("next batch", following),
+            ("can rewind to", ranges(report.rewind_targets) or "no batch"),
+        ]
+        if report.in_use:
+            rows.append(("in use", f"[yellow]{escape(report.in_use)}[/]"))
+        if report.undoable:
+            rows.append(("can undo", escape(", ".join(reversed(report.undoable)))))
+        grid = Table.grid(padding=(0, 2))
+        for name, value in rows:
+            grid.add_row(f"[dim]{name}[/]", value)
+        self._print_table(grid)
+
+    def _batches(self, batches: Sequence[BatchReport]) -> None:
+        if not batches:
+            self._line("[dim]No batch yet.[/]")
+            return
+        table = _table("batch", "", "planned (UTC)", "committed", "watermark", "moved")
+        for batch in batches:
+            style = _STATUS[batch.status]
+            moved = ", ".join(f"{name}: {how}" for name, how in batch.moved.items())
+            table.add_row(
+                str(batch.id),
+                f"[{style}]{batch.status}[/]",
+                _time(batch.planned_at_ms),
+                _time(batch.committed_at_ms),
+                _watermark(batch),
+                escape(moved),
+            )
+        self._print_table(table)
+
+    def _sources(self, report: CheckpointReport) -> None:
+        if not report.sources:
+            return
+        table = _table("source", "kind", "offset", "last batch", "own files")
+        for source in report.sources:
+            own = f"{source.own_files}, {_bytes(source.own_bytes)}" if source.own_files else "-"
+            table.add_row(
+                escape(source.name), source.kind, _plain(source.offset), source.moved, own
+            )
+        self._print_table(table)
+
+    def _operators(self, report: CheckpointReport) -> None:
+        if not report.operators:
+            return
+        table = _table("state", "operator", "provider", "partitions", "stores", "versions", "size")
+        for operator in report.operators:
+            partitions = str(operator.partitions)
+            if operator.recorded_partitions not in (None, operator.partitions):
+                partitions += f" of {operator.recorded_partitions}"
+            table.add_row(
+                str(operator.id),
+                operator.name or "?",
+                operator.provider,
+                partitions,
+                ", ".join(operator.stores),
+                ranges(operator.versions) or "[red]none[/]",
+                _bytes(operator.bytes),
+            )
+        self._print_table(table)
+
+    def _settings(self, settings: Mapping[str, str]) -> None:
+        if not settings:
+            return
+        table = _table(f"recorded setting [dim]({_PREFIX}...)[/]", "value")
+        for key in sorted(settings):
+            table.add_row(escape(key.removeprefix(_PREFIX)), escape(_short_class(settings[key])))
+        self._print_table(table)
+
+    def _sizes(self, report: CheckpointReport) -> None:
+        parts = [f"{s.name} {_bytes(s.bytes)} in {s.files} files" for s in report.sizes]
+        self._line(f"[dim]{escape('; '.join(parts))}[/]")
+
+    def _finding(self, finding: Finding) -> None:
+        style, mark = _SEVERITY[finding.severity]
+        self._line(f"[{style}]{mark}[/] [bold]{escape(finding.file)}[/]  {escape(finding.problem)}")
+        grid = Table.grid(padding=(0, 2))
+        rows = (
+            ("Spark", finding.spark),
+            ("Penstock", finding.penstock),
+            ("Remedy", finding.remedy),
+        )
+        for name, text in rows:
+            grid.add_row(f"   [dim]{name}[/]", escape(text))
+        self._console.print(grid)
+
+    def _changes(self, changes: Sequence[dict[str, Any]]) -> None:
+        """All changes. A checksum that goes with its file is not listed; long runs are cut."""
+        deleted = {change["path"] for change in changes if change["change"] == "delete"}
+        own = [change for change in changes if _checked_file(change["path"]) not in deleted]
+        for run in _runs(own):
+            shown = run if len(run) <= _SHOWN_RUN else run[: _SHOWN_RUN - 1]
+            for change in shown:
+                self._change(change)
+            if len(run) > _SHOWN_RUN:
+                left_out = len(run) - len(shown)
+                self._line(f"  [dim]... {left_out} more in the same directory; --json lists all[/]")
+
+    def _change(self, change: dict[str, Any]) -> None:
+        if change["change"] == "move":
+            self._line(f"[cyan]>[/] move {escape(change['path'])} -> {escape(change['to'])}")
+            return
+        style, sign = _SIGNS[change["change"]]
+        self._line(f"[{style}]{sign}[/] {change['change']} {escape(change['path'])}")
+        for line in change["diff"][:_SHOWN_DIFF_LINES]:
+            text = Text(f"    {line}", style="green" if line.startswith("+") else "red")
+            crop = change["change"] == "delete"
+            self._console.print(text, no_wrap=crop, overflow="ellipsis" if crop else "fold")
+
+    def _print_table(self, table: Table) -> None:
+        """A table, set off from what follows."""
+        self._console.print(table)
+        self._console.print()
+
+    def _line(self, markup: str) -> None:
+        self._console.print(markup, highlight=False)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1 to 4, 7` for ascending numbers."""
+    parts: list[tuple[int, int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1] = (parts[-1][0], number)
+        else:
+            parts.append((number, number))
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in parts)
+
+
+def _checked_file(path: str) -> str | None:
+    """The file whose checksum twin this is; None for any other file."""
+    directory, slash, name = path.rpartition("/")
+    is_twin = name.startswith(".") and name.endswith(".crc")
+    return f"{directory}{slash}{name[1:-4]}" if is_twin else None
+
+
+def _runs(changes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Changes that follow each other, of one kind, of files in one directory."""
+
+    def group(change: dict[str, Any]) -> tuple[str, str]:
+        return change["change"], change["path"].rpartition("/")[0]
+
+    return [list(run) for _, run in groupby(changes, group)]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _time(millis: int | None) -> str:
+    if not millis:
+        return "-"
+    moment = datetime.fromtimestamp(millis / 1000, tz=timezone.utc)
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _watermark(batch: BatchReport) -> str:
+    if not batch.watermark_ms and not batch.next_watermark_ms:
+        return "-"
+    now = _time(batch.watermark_ms)
+    following = batch.next_watermark_ms
+    if following is None or following == batch.watermark_ms:
+        return now
+    return f"{now} -> {_time(following)}"
+
+
+def _plain(value: str | None) -> str:
+    return "-" if value is None else escape(value)
+
+
+def _retained(missing: Sequence[str]) -> str:
+    return "[green]on disk[/]" if not missing else f"[red]not on disk for {escape(missing[0])}[/]"
+
+
+def _versions(versions: Sequence[int]) -> str:
+    return ", ".join(f"v{version}" for version in versions) or "empty"
+
+
+def _short_class(value: str) -> str:
+    return value.rpartition(".")[2] if value.startswith("org.apache.spark.") else value
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")

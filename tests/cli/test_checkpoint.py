@@ -1,0 +1,190 @@
+"""`penstock checkpoint` as it is typed, in text and in JSON, without a JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from penstock.cli.main import app
+from tests.checkpoint.tools.checkpoints import (
+    QUERY_ID,
+    content_of,
+    stateful,
+    stateless,
+    two_sources,
+    write,
+)
+
+
+def run(*words: object, code: int = 0) -> Result:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["checkpoint", *map(str, words)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def json_of(*words: object, code: int = 0) -> Any:
+    return json.loads(run(*words, "--json", code=code).stdout)
+
+
+def test_show(checkpoint: Path) -> None:
+    stateful(checkpoint, 12, planned=True)
+    text = run("show", checkpoint).stdout
+    assert QUERY_ID in text
+    assert "12, planned and not committed" in text
+    assert "HDFS-backed" in text
+    assert "3 earlier batches" in text
+    assert "earlier batches" not in run("show", checkpoint, "--all").stdout
+    document = json_of("show", checkpoint)
+    assert document["queryId"] == QUERY_ID
+    assert document["operators"][0]["versions"] == list(range(1, 13))
+    assert len(document["batches"]) == 13
+
+
+def test_show_one_batch(checkpoint: Path) -> None:
+    stateful(checkpoint)
+    text = run("show", checkpoint, 2).stdout
+    assert '{"logOffset":1}' in text
+    assert "file:///data/2.txt" in text
+    assert json_of("show", checkpoint, 2)["batch"]["status"] == "committed"
+
+
+def test_show_a_new_checkpoint(checkpoint: Path) -> None:
+    (checkpoint / "offsets").mkdir(parents=True)
+    assert "No batch yet" in run("show", checkpoint).stdout
+
+
+def test_what_is_no_checkpoint_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    assert "not a checkpoint" in run("verify", tmp_path, code=2).output
+    assert json_of("show", tmp_path, code=2)["kind"] == "CheckpointError"
+
+
+def test_verify(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    assert "A restart will work" in run("verify", checkpoint).stdout
+    assert json_of("verify", checkpoint)["willRestart"] is True
+    (checkpoint / "offsets/2").unlink()
+    text = run("verify", checkpoint, code=1).stdout
+    assert "batch 2 doesn't exist" in text
+    assert "Remedy" in text
+    document = json_of("verify", checkpoint, code=1)
+    assert document["findings"][0]["severity"] == "error"
+
+
+def test_diff(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    other = stateless(tmp_path / "other", 3)
+    assert "No difference" in run("diff", checkpoint, checkpoint).stdout
+    assert "next batch" in run("diff", checkpoint, other, code=1).stdout
+    assert json_of("diff", checkpoint, other, code=1)["differences"]
+
+
+def test_fork(checkpoint: Path, tmp_path: Path) -> None:
+    stateful(checkpoint)
+    assert "Forked" in run("fork", checkpoint, tmp_path / "fork", "--at", 1).stdout
+    assert json_of("fork", checkpoint, tmp_path / "again")["nextBatch"] == 4
+    assert "not empty" in run("fork", checkpoint, tmp_path / "fork", code=1).output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rewind", "--to", "1"),
+        ("set-offset", "0", '{"logOffset":1}'),
+        ("add-source",),
+        ("add-source", "--at", "0", "--offset", "5"),
+        ("remove-source", "1"),
+        ("reorder-sources", "1", "0"),
+    ],
+)
+def test_a_change_is_shown_first_made_with_yes_and_undone(
+    checkpoint: Path, words: tuple[str, ...]
+) -> None:
+    two_sources(checkpoint)
+    before = content_of(checkpoint)
+    command, *rest = words
+    text = run(command, checkpoint, *rest).stdout
+    assert "Nothing was changed" in text
+    assert content_of(checkpoint) == before
+    assert json_of(command, checkpoint, *rest)["isDone"] is False
+
+    assert "Done." in run(command, checkpoint, *rest, "--yes").stdout
+    assert content_of(checkpoint) != before
+    assert "can undo" in run("show", checkpoint).stdout
+
+    assert "Would take back" in run("undo", checkpoint).stdout
+    assert "Undone" in run("undo", checkpoint, "--yes").stdout
+    assert content_of(checkpoint) == before
+    assert "nothing to undo" in run("undo", checkpoint, code=1).output
+
+
+@pytest.mark.parametrize("command", ["replan", "skip"])
+def test_a_planned_batch_is_planned_anew_or_skipped(checkpoint: Path, command: str) -> None:
+    stateless(checkpoint, 2, planned=True)
+    before = content_of(checkpoint)
+    document = json_of(command, checkpoint, "--yes")
+    assert document["isDone"] is True
+    assert document["warnings"]
+    assert content_of(checkpoint) != before
+    assert json_of("undo", checkpoint, "--yes")["isDone"] is True
+    assert content_of(checkpoint) == before
+    run(command, checkpoint, "--yes")
+    assert f"nothing to {command}" in run(command, checkpoint, "--yes", code=1).output
+
+
+def test_the_exact_changes_are_shown(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    text = run("set-offset", checkpoint, "0", '{"logOffset":1}').stdout
+    assert "replace offsets/3" in text
+    assert '-{"logOffset":3}' in text
+    assert '+{"logOffset":1}' in text
+    assert "delete sources/0/3" in text
+
+
+def test_rewind_says_loudly_that_a_file_sink_skips(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    text = " ".join(run("rewind", checkpoint, "--to", 1).stdout.split())
+    assert "DATA LOSS" in text
+    assert "--sink" in text
+
+
+def test_nothing_to_do_is_no_error_and_no_backup(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    assert "Nothing to do" in run("rewind", checkpoint, "--to", 3, "--yes").stdout
+    assert not (checkpoint / ".penstock").exists()
+
+
+def test_a_log_that_has_just_grown_is_not_touched(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    os.utime(checkpoint / "commits/3")
+    before = content_of(checkpoint)
+    assert "may still be running" in " ".join(run("rewind", checkpoint, "--to", 1).stdout.split())
+    assert "--stopped" in run("rewind", checkpoint, "--to", 1, "--yes", code=1).output
+    assert content_of(checkpoint) == before
+    run("rewind", checkpoint, "--to", 1, "--yes", "--stopped")
+
+
+def test_an_interrupted_command_blocks_the_next(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    manifest = {"operation": "rewind --to 0", "madeAtMs": 0, "isDone": False}
+    text = json.dumps(manifest | {"newest": [None, None], "changes": []})
+    write(checkpoint / ".penstock/backups/0001/manifest.json", text, twin=False)
+    assert "was interrupted" in run("rewind", checkpoint, "--to", 1, "--yes", code=1).output
+    run("undo", checkpoint, "--yes")
+    run("rewind", checkpoint, "--to", 1, "--yes")
+
+
+def test_no_command_starts_spark() -> None:
+    code = (
+        "import sys, penstock.cli.main, penstock; "
+        "bad = [m for m in sys.modules if m.partition('.')[0] in ('pyspark', 'py4j')]; "
+        "sys.exit(', '.join(bad) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

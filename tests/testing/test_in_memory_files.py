@@ -1,0 +1,53 @@
+"""The simulated files keep the contract of files, as far as no fault strikes."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.testing.simulation import Schedule
+from penstock.testing.simulation.files import InMemoryFiles
+from penstock.testing.simulation.life import Killed, Life
+from penstock.testing.simulation.schedule import Run
+from penstock.testing.simulation.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World(
+        Schedule.parse("sources=v2:1 plan=stateless retain=9 flags= arrivals=1 runs=processing")
+    )
+
+
+def _files(world: World) -> tuple[InMemoryFiles, Life]:
+    life = Life(0, Run())
+    world.checker.run_starts(life)
+    return InMemoryFiles(world, life), life
+
+
+def test_a_file_is_written_if_absent_and_read_back(world: World) -> None:
+    files, _ = _files(world)
+    assert files.create_if_absent("metadata", b"first")
+    assert not files.create_if_absent("metadata", b"second")
+    assert files.read("metadata") == b"first"
+    assert files.exists("metadata")
+
+
+def test_what_is_missing_is_missing(world: World) -> None:
+    files, _ = _files(world)
+    with pytest.raises(FileNotFoundError):
+        files.read("offsets/0")
+    assert not files.exists("offsets/0")
+    assert files.list_names("offsets") == []
+    assert files.is_empty("state")
+    files.delete("offsets/0")
+
+
+def test_files_outlive_the_process_that_wrote_them_and_it_can_do_no_more(world: World) -> None:
+    files, life = _files(world)
+    files.create_if_absent("metadata", b"x")
+    life.die()
+    with pytest.raises(Killed):
+        files.create_if_absent("offsets/0", b"y")
+    with pytest.raises(Killed):
+        files.delete("metadata")
+    assert _files(world)[0].read("metadata") == b"x"
