@@ -146,7 +146,9 @@ class StreamingQueryProgress:
             "stateOperators": [operator.to_dict() for operator in self.state_operators],
             "sources": [source.to_dict() for source in self.sources],
             "sink": self.sink.to_dict(),
-            **_filled("observedMetrics", self.observed_metrics),
+            **_filled(
+                "observedMetrics", {name: dict(row) for name, row in self.observed_metrics.items()}
+            ),
         }
 
     @property
