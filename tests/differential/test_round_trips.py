@@ -20,7 +20,7 @@ from tests.differential.programs import PROGRAMS
 from tests.differential.runs import Engine, Observation, Run, prepare
 
 ROUNDS = 3
-ALWAYS = {"tumbling-append", "join-left"}
+ALWAYS = {"tumbling-append"}
 """The programs that make the trip in every test run; the others when all tests are run."""
 
 COMPARED = (Aspect.ROWS, Aspect.OFFSETS, Aspect.COMMITS, Aspect.SOURCE_LOGS, Aspect.STATE)

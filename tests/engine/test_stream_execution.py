@@ -36,7 +36,7 @@ def test_start_returns_after_listeners_were_told(caplog: pytest.LogCaptureFixtur
     query.stop()
     assert [*states, query.state] == [State.INITIALIZING, State.ACTIVE, State.TERMINATED]
     assert f"Starting {identity}. Use {world.checkpoint.root} to store" in caplog.text
-    assert "Finish initializing with logical plan:\nNumberPlan over Numbers[a]" in caplog.text
+    assert "Finish initializing with logical plan:\nNumberPlan over Numbers[a]" in caplog.messages
 
 
 def test_a_query_is_named_by_its_name_and_ids() -> None:

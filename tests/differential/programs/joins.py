@@ -68,7 +68,7 @@ def _joins() -> tuple[Program, ...]:
             within_ten_seconds(kind),
             EVENTS_AND_CLICKS,
             stateful=True,
-            extended=name in ("right", "semi"),
+            extended=name in ("right", "semi", "full"),
         )
         for name, kind in kinds.items()
     )
@@ -76,9 +76,9 @@ def _joins() -> tuple[Program, ...]:
 
 PROGRAMS = (
     *_joins(),
-    Program("join-without-watermark", for_ever, EVENTS_AND_CLICKS, stateful=True),
+    Program("join-without-watermark", for_ever, EVENTS_AND_CLICKS, stateful=True, extended=True),
     Program("join-on-window-left", by_window, EVENTS_AND_CLICKS, stateful=True, extended=True),
-    Program("join-with-itself", with_itself, EVENTS_ONLY, stateful=True),
+    Program("join-with-itself", with_itself, EVENTS_ONLY, stateful=True, extended=True),
     Program("join-then-window", then_aggregated, EVENTS_AND_CLICKS, stateful=True),
     Program(
         "join-left-rocksdb",
