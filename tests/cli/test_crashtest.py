@@ -54,6 +54,7 @@ def read_output(workspace):
 """
 
 
+@pytest.mark.extended
 def test_a_script_is_killed_and_its_output_compared(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in ("a", "b"):

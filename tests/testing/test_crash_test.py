@@ -62,6 +62,7 @@ def test_a_sink_that_appends_blindly_shows_its_duplicates(session: SparkSession)
     ]
 
 
+@pytest.mark.extended
 def test_a_sink_that_goes_by_the_batch_id_passes_at_every_point(session: SparkSession) -> None:
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     report = crash_test(

@@ -102,8 +102,8 @@ PROGRAMS = (
     Program("distinct-update", distinct, EVENTS_ONLY, "update", stateful=True, extended=True),
     Program("aggregation-rocksdb", by_key, EVENTS_ONLY, "update", conf=ROCKSDB, stateful=True),
     Program("tumbling-append", tumbling, EVENTS_ONLY, stateful=True),
-    Program("tumbling-update", tumbling, EVENTS_ONLY, "update", stateful=True),
-    Program("tumbling-complete", tumbling, EVENTS_ONLY, "complete", stateful=True),
+    Program("tumbling-update", tumbling, EVENTS_ONLY, "update", stateful=True, extended=True),
+    Program("tumbling-complete", tumbling, EVENTS_ONLY, "complete", stateful=True, extended=True),
     Program("tumbling-over-rounds", tumbling, EVENTS_ONLY, rounds=3, stateful=True),
     Program("tumbling-by-key", tumbling_by_key, EVENTS_ONLY, stateful=True, extended=True),
     Program("tumbling-changelog", tumbling, EVENTS_ONLY, conf=CHANGELOG, stateful=True),
@@ -132,6 +132,6 @@ PROGRAMS = (
         "two-watermarks-max", two_watermarks, EVENTS_AND_CLICKS, conf=MAX_POLICY, stateful=True
     ),
     Program("window-of-windows", window_of_windows, EVENTS_ONLY, stateful=True),
-    Program("dedup-then-window", dedup_then_window, EVENTS_ONLY, stateful=True),
+    Program("dedup-then-window", dedup_then_window, EVENTS_ONLY, stateful=True, extended=True),
     Program("limit", limited, EVENTS_ONLY, stateful=True),
 )

@@ -140,7 +140,9 @@ PROGRAMS = (
     Program("named-sources", two_named_streams, ONE_COMES_LATE, rounds=3, conf=NAMED),
     Program("sink-noop", events, EVENTS_ONLY, sink=NoopSink(), skip=frozenset({Aspect.ROWS})),
     Program("sink-memory", events, EVENTS_ONLY, sink=MemorySink()),
-    Program("sink-memory-complete", counted, EVENTS_ONLY, "complete", sink=MemorySink()),
+    Program(
+        "sink-memory-complete", counted, EVENTS_ONLY, "complete", sink=MemorySink(), extended=True
+    ),
     Program("sink-memory-update", counted, EVENTS_ONLY, "update", sink=MemorySink(), extended=True),
     Program("sink-parquet", events, EVENTS_ONLY, sink=FileSink("parquet", EVENTS)),
     Program("sink-parquet-partitioned", events, EVENTS_ONLY, sink=FILES_AND_KEY, rounds=2),
@@ -148,6 +150,7 @@ PROGRAMS = (
         "sink-parquet-of-windows",
         windows,
         EVENTS_ONLY,
+        extended=True,
         sink=FileSink("parquet", "start TIMESTAMP, sum LONG"),
         stateful=True,
     ),

@@ -79,7 +79,7 @@ PROGRAMS = (
     Program("join-without-watermark", for_ever, EVENTS_AND_CLICKS, stateful=True, extended=True),
     Program("join-on-window-left", by_window, EVENTS_AND_CLICKS, stateful=True, extended=True),
     Program("join-with-itself", with_itself, EVENTS_ONLY, stateful=True, extended=True),
-    Program("join-then-window", then_aggregated, EVENTS_AND_CLICKS, stateful=True),
+    Program("join-then-window", then_aggregated, EVENTS_AND_CLICKS, stateful=True, extended=True),
     Program(
         "join-left-rocksdb",
         within_ten_seconds("leftouter"),

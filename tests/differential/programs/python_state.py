@@ -224,8 +224,8 @@ PROGRAMS = (
     ),
     _transforming("value", transform(Total), "total"),
     _transforming("rows", transform(RowTotal, rows=True), "total", extended=True),
-    _transforming("list-and-map", transform(History), "values", "counts"),
-    _transforming("event-timers", transform(Silence, "EventTime"), "total"),
+    _transforming("list-and-map", transform(History), "values", "counts", extended=True),
+    _transforming("event-timers", transform(Silence, "EventTime"), "total", extended=True),
     _transforming(
         "processing-timers",
         transform(ProcessingTimer, "ProcessingTime"),

@@ -135,7 +135,7 @@ PROGRAMS = (
     Program("observe", observed, EVENTS_ONLY),
     Program("stream-static-inner", lambda s: with_static(s, "inner"), EVENTS_ONLY),
     Program("stream-static-left", lambda s: with_static(s, "left"), EVENTS_ONLY, extended=True),
-    Program("stream-static-semi", lambda s: with_static(s, "leftsemi"), EVENTS_ONLY),
+    Program("stream-static-semi", lambda s: with_static(s, "leftsemi"), EVENTS_ONLY, extended=True),
     Program("stream-static-anti", lambda s: with_static(s, "leftanti"), EVENTS_ONLY, extended=True),
 )
 
