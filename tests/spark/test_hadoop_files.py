@@ -40,16 +40,12 @@ class TestHadoopFiles(FileContract):
         listed = set(files.list_names("offsets"))
         assert listed - {".0.crc"} == {"0", "10", ".2.uuid.tmp", "stranger.txt"}
 
-    @pytest.mark.skip(
-        reason="Hadoop's local file system looks and then renames; HDFS does it at once"
-    )
+    @pytest.mark.skip(reason="no promise of Hadoop's local file system; not tried on HDFS")
     def test_of_threads_that_race_for_a_name_exactly_one_wins(
         self, files: CheckpointFiles, root: Path
     ) -> None: ...
 
-    @pytest.mark.skip(
-        reason="Hadoop's local file system looks and then renames; HDFS does it at once"
-    )
+    @pytest.mark.skip(reason="no promise of Hadoop's local file system; not tried on HDFS")
     def test_of_processes_that_race_for_a_name_exactly_one_wins(
         self, files: CheckpointFiles, root: Path
     ) -> None: ...

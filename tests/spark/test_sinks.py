@@ -11,6 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import read_stream, write_stream
+from penstock.errors import UnknownSinkError
+from penstock.spark.gateway import Jvm
+from penstock.spark.sinks import V1Sink, V2Sink
 from tests.streams import Numbers, column, log_entries
 
 
@@ -112,3 +115,11 @@ def test_memory_does_not_recover_in_other_modes(
     with pytest.raises(AnalysisException, match="does not support recovering from checkpoint"):
         run_to_memory(rows, checkpoint, mode)
     assert log_entries(checkpoint, "offsets") == [0]
+
+
+@pytest.mark.parametrize("kind", [V1Sink, V2Sink])
+def test_what_is_no_sink_is_refused(spark: SparkSession, kind: type[V1Sink | V2Sink]) -> None:
+    jvm = Jvm.of(spark)
+    no_sink = jvm.uuid("7d8f7a5e-8c1f-4a8e-9d55-0f1f3f1b0c11")
+    with pytest.raises(UnknownSinkError, match="unknown sink type for 7d8f7a5e"):
+        kind(jvm, no_sink)

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.errors import UnknownSinkError
 from penstock.spark.failures import unwrapped
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
@@ -17,10 +18,16 @@ from penstock.spark.handles import Handles
 BatchFunction = Callable[[DataFrame, int], None]
 
 
+_SINK_KINDS = ("V1Sink", "org.apache.spark.sql.connector.catalog.SupportsWrite")
+
+
 class SparkSink(ABC):
     """Where the batches of a query go."""
 
     def __init__(self, jvm: Jvm, jtable: Any) -> None:
+        """Raises UnknownSinkError for what is a sink of neither of Spark's APIs."""
+        if not any(jvm.is_instance(jtable, kind) for kind in _SINK_KINDS):
+            raise UnknownSinkError(f"unknown sink type for {jtable}")
         self._jvm = jvm
         self.jtable = jtable
         self._reports_metrics = jvm.is_instance(
