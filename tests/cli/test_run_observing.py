@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from penstock.api.backoff import Backoff
 from penstock.api.observe import RESTARTS_VARIABLE
 from penstock.cli.main import app
 from penstock.cli.observing import Observing
-from penstock.cli.run import RestartPolicy, supervise
+from penstock.cli.run import supervise
 
 
 def test_nothing_is_served_unless_asked_for() -> None:
@@ -60,7 +61,7 @@ def test_each_run_is_told_how_many_there_were(tmp_path: Path) -> None:
         "out.write_text((out.read_text() if out.exists() else '') + seen + '\\n')\n"
         "sys.exit(1)\n"
     )
-    code = supervise([sys.executable, str(script)], RestartPolicy(2, 0.0, 0.0))
+    code = supervise([sys.executable, str(script)], Backoff(2, 0.0, 0.0))
     assert code == 1
     lines = [line.split() for line in (tmp_path / "seen").read_text().splitlines()]
     assert [number for number, _ in lines] == ["0", "1", "2"]

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from penstock.api.backoff import Backoff
 from penstock.api.observe import RESTARTS_VARIABLE
 from penstock.cli.main import app
-from penstock.cli.run import RestartPolicy, supervise
+from penstock.cli.run import supervise
 from tests.streams import PATIENCE
 
-AT_ONCE = RestartPolicy(max_restarts=3, first_delay=0.0, longest_delay=0.0)
+AT_ONCE = Backoff(max_restarts=3, backoff=0.0, max_backoff=0.0)
 
 COUNTING = f"""
 import os, pathlib, sys
@@ -28,8 +29,9 @@ sys.exit(codes[len(log.read_text().splitlines()) - 1])
 
 SUPERVISING = """
 import sys
-from penstock.cli.run import RestartPolicy, supervise
-sys.exit(supervise([sys.executable, *sys.argv[2:]], RestartPolicy(5, float(sys.argv[1]), 3600.0)))
+from penstock.api.backoff import Backoff
+from penstock.cli.run import supervise
+sys.exit(supervise([sys.executable, *sys.argv[2:]], Backoff(5, float(sys.argv[1]), 3600.0)))
 """
 
 WAITING = """
@@ -48,7 +50,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def runs_of(script: Path, *codes: int, policy: RestartPolicy = AT_ONCE) -> tuple[int, list[str]]:
+def runs_of(script: Path, *codes: int, policy: Backoff = AT_ONCE) -> tuple[int, list[str]]:
     """The last exit code, and for each run how many restarts it was told of."""
     log = script.with_name("runs")
     command = [sys.executable, str(script), str(log), *map(str, codes)]
@@ -77,12 +79,19 @@ def test_a_usage_error_is_not_tried_again(script: Path) -> None:
 
 
 def test_no_restarts_are_none(script: Path) -> None:
-    assert runs_of(script, 1, 0, policy=RestartPolicy(0, 0.0, 0.0)) == (1, ["0"])
+    assert runs_of(script, 1, 0, policy=Backoff(0, 0.0, 0.0)) == (1, ["0"])
 
 
-def test_the_delay_doubles_up_to_a_cap() -> None:
-    policy = RestartPolicy(max_restarts=9, first_delay=1.0, longest_delay=5.0)
-    assert [policy.delay(n) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 5, 5]
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
+def test_a_script_that_dies_of_a_signal_ends_as_in_a_shell(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script = tmp_path / "dying.py"
+    script.write_text(f"import os\nos.kill(os.getpid(), {int(number)})\n")
+    options = ["--restart", "on-failure", "--max-restarts", "1", "--backoff", "0"]
+    result = CliRunner().invoke(app, ["run", *options, str(script)])
+    assert result.exit_code == 128 + number
+    assert f"the script ended with {128 + number}; restart 1 of 1" in result.output
 
 
 def test_signals_are_handled_as_before_when_it_is_over(script: Path) -> None:
@@ -128,3 +137,10 @@ def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
     assert result.exit_code == 2
     assert "neither never nor on-failure" in result.output
     assert not script.with_name("runs").exists()
+
+
+def test_a_negative_delay_is_a_usage_error(script: Path) -> None:
+    options = ["--restart", "on-failure", "--backoff", "-1"]
+    result = CliRunner().invoke(app, ["run", *options, str(script)])
+    assert result.exit_code == 2
+    assert "negative" in result.output

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 
+from penstock.api.backoff import Backoff
 from penstock.api.errors import StreamingQueryException
 from penstock.api.query import StreamingQuery
 from penstock.api.stop_conditions import StopCondition
@@ -26,26 +27,13 @@ FATAL: tuple[type[BaseException], ...] = (CheckpointError, AnalysisException, Un
 
 
 @dataclass(frozen=True)
-class RestartPolicy:
+class RestartPolicy(Backoff):
     """Which failures are followed by another run, and after how long.
 
-    The delay doubles with each failure in a row, up to a cap, and so many restarts in a row are
-    the most there are. A run that has done a batch ends the row.
+    A run that has done a batch ends the row of failures.
     """
 
-    max_restarts: int = 10
-    backoff: float = 1.0
-    max_backoff: float = 60.0
     fatal: tuple[type[BaseException], ...] = FATAL
-
-    def __post_init__(self) -> None:
-        if self.max_restarts < 0 or self.backoff < 0 or self.max_backoff < 0:
-            raise ValueError(f"neither a number of restarts nor a delay can be negative: {self}")
-
-    def delay(self, failures_in_a_row: int) -> float:
-        """Seconds to wait after the n-th failure in a row, counted from 1."""
-        doublings = min(failures_in_a_row - 1, 64)
-        return float(min(self.backoff * 2**doublings, self.max_backoff))
 
     def is_fatal(self, error: BaseException | None) -> bool:
         """Whether an error, or one that caused it, is not to be tried again.

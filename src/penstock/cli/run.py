@@ -9,33 +9,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
 
+from penstock.api.backoff import Backoff
 from penstock.cli.observing import LOOPBACK, Observing
 
 _USAGE_ERROR = 2
 _PROGRESS_BAR = "spark.ui.showConsoleProgress"
-
-
-@dataclass(frozen=True)
-class RestartPolicy:
-    """How often, and after how long, a script that failed is started again.
-
-    The delay doubles with each failure in a row, up to a cap.
-    """
-
-    max_restarts: int
-    first_delay: float
-    longest_delay: float
-
-    def delay(self, failures_in_a_row: int) -> float:
-        """Seconds to wait after the n-th failure in a row, counted from 1."""
-        return float(min(self.first_delay * 2 ** (failures_in_a_row - 1), self.longest_delay))
 
 
 def run(
@@ -83,7 +67,10 @@ def run(
         raise typer.BadParameter(
             f"{restart!r} is neither never nor on-failure", param_hint="restart"
         )
-    policy = RestartPolicy(max_restarts, backoff, max_backoff)
+    try:
+        policy = Backoff(max_restarts, backoff, max_backoff)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     command = [sys.executable, "-m", "penstock.cli", "run"]
     command += [part for setting in conf or () for part in ("--conf", setting)]
     command += observing.arguments()
@@ -91,9 +78,10 @@ def run(
     raise typer.Exit(supervise(command, policy))
 
 
-def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
+def supervise(command: Sequence[str], policy: Backoff) -> int:
     """Run a command, again when it fails, as the policy has it; its last exit code.
 
+    A run that died of signal n counts as one that exited with 128 + n, as in a shell.
     SIGTERM and Ctrl-C are passed on, and after one of them there is no restart. Each run is told
     how many there were before it, and they all have the same token for the live page.
     """
@@ -116,7 +104,7 @@ def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
             child = subprocess.Popen(command, start_new_session=True, env=environment)
             if stopped.is_set():  # by a signal that came before there was a child to pass it on to
                 child.terminate()
-            code = child.wait()
+            code = _exit_code(child.wait())
             if code in (0, _USAGE_ERROR) or stopped.is_set() or failures > policy.max_restarts:
                 return code
             delay = policy.delay(failures)
@@ -131,6 +119,11 @@ def supervise(command: Sequence[str], policy: RestartPolicy) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _exit_code(returncode: int) -> int:
+    """What a shell makes of how a process ended: 128 + n if signal n killed it."""
+    return returncode if returncode >= 0 else 128 - returncode
 
 
 def _key_value(setting: str) -> tuple[str, str]:
