@@ -30,6 +30,17 @@ def test_a_sink_that_delivers_at_least_once_is_named_once(
     assert "Kafka sink delivers at least once" in caplog.records[1].message
 
 
+def test_an_option_without_effect_is_named_once(
+    session: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    for value in ("false", "true", "true"):
+        writer = write_stream(read_stream(Numbers(1), session)).format("noop").trigger(once=True)
+        writer.option("asyncProgressTrackingEnabled", value).start().awaitTermination()
+    said = [record.message for record in caplog.records if "asyncProgress" in record.message]
+    assert len(said) == 1
+    assert "asyncProgressTrackingEnabled has no effect" in said[0]
+
+
 def counted(session: SparkSession) -> DataFrame:
     return read_stream(Numbers(3), session).groupBy("n").count()
 

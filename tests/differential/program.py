@@ -74,6 +74,7 @@ class Program:
     format: str = "json"
     conf: Mapping[str, str] = field(default_factory=dict)
     sink: Sink = field(default_factory=CollectingSink)
+    sink_name: str | None = None
     times: tuple[str, ...] = ()
     state_variables: tuple[str, ...] = ()
     stateful: bool = False

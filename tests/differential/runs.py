@@ -34,8 +34,15 @@ class Engine(Enum):
     def other(self) -> Engine:
         return Engine.PENSTOCK if self is Engine.SPARK else Engine.SPARK
 
-    def writer(self, df: DataFrame) -> Any:
-        return df.writeStream if self is Engine.SPARK else penstock.write_stream(df)
+    def writer(self, df: DataFrame, sink_name: str | None = None) -> Any:
+        if self is Engine.PENSTOCK:
+            writer = penstock.write_stream(df)
+            return writer if sink_name is None else writer.name(sink_name)
+        reference = df.writeStream
+        if sink_name is not None:
+            # PySpark's writer cannot name a sink, so the name goes to the JVM's.
+            reference._jwrite = reference._jwrite.name(sink_name)
+        return reference
 
 
 Observation = Mapping[Aspect, Any]
@@ -62,7 +69,7 @@ class Run:
     def start(self, engine: Engine, **trigger: Any) -> Any:
         """Start the query as a restarted program would: built anew."""
         df = self.program.build(Input(self.session, self.input))
-        writer = engine.writer(df).outputMode(self.program.output_mode)
+        writer = engine.writer(df, self.program.sink_name).outputMode(self.program.output_mode)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         writer = self.program.sink.attach(writer.trigger(**trigger), self.outlet)
         return self.program.sink.start(writer, self.outlet)

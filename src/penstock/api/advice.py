@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 
 _logger = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ _AT_LEAST_ONCE = {
     "console": "The console sink may print a batch again after a crash: it is for looking at.",
 }
 
+_ASYNC_PROGRESS = "asyncProgressTrackingEnabled"
+
 _said: set[str] = set()
 _said_lock = threading.Lock()
 
@@ -31,8 +34,25 @@ _said_lock = threading.Lock()
 def warn_of_delivery(sink_format: str) -> None:
     """Say of a sink that delivers at least once that it does, the first time one is used."""
     kind = sink_format.lower()
+    if kind in _AT_LEAST_ONCE:
+        _say_once(kind, _AT_LEAST_ONCE[kind])
+
+
+def warn_of_options_without_effect(options: Mapping[str, str]) -> None:
+    """Say which option of Spark's engine this one has no use for."""
+    lower = {name.lower(): value.lower() for name, value in options.items()}
+    if lower.get(_ASYNC_PROGRESS.lower()) == "true":
+        _say_once(
+            _ASYNC_PROGRESS,
+            f"The option {_ASYNC_PROGRESS} has no effect: Penstock writes a batch's offsets before "
+            "the batch runs and its commit before the next one is planned, always. The option can "
+            "be left out.",
+        )
+
+
+def _say_once(subject: str, text: str) -> None:
     with _said_lock:
-        if kind not in _AT_LEAST_ONCE or kind in _said:
+        if subject in _said:
             return
-        _said.add(kind)
-    _logger.warning("%s", _AT_LEAST_ONCE[kind])
+        _said.add(subject)
+    _logger.warning("%s", text)

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
-from penstock.api.advice import warn_of_delivery
+from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
 from penstock.api.arming import armed_faults
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
@@ -57,6 +57,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._foreach: Any = None
         self._batch_function: Callable[[DataFrame, int], None] | None = None
         self._batch_function_name: str | None = None
+        self._sink_name: str | None = None
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
         self._hooks = Hooks()
@@ -107,6 +108,15 @@ class DataStreamWriter(PySparkDataStreamWriter):
         """A name, unique among the running queries of the session."""
         super().queryName(queryName)
         self._options["queryName"] = queryName
+        return self
+
+    def name(self, sinkName: str) -> DataStreamWriter:
+        """A name for the sink, which the commit log keeps if the session has sinks named.
+
+        Scala's writer has this method, PySpark's has not yet.
+        """
+        self._jwrite = self._jwrite.name(sinkName)
+        self._sink_name = sinkName
         return self
 
     def trigger(
@@ -277,7 +287,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         execution, after_start = self._prepare(path, table)
         query = manager.start(execution, self._options)
         after_start()
-        warn_of_delivery(self._format or "")
+        self._advise()
         return query
 
     def _prepare(
@@ -317,8 +327,12 @@ class DataStreamWriter(PySparkDataStreamWriter):
         query = RestartingQuery(execution, policy, start_next, manager.end, self._restart_clock)
         manager.start(execution, self._options, query)
         after_start()
-        warn_of_delivery(self._format or "")
+        self._advise()
         return query
+
+    def _advise(self) -> None:
+        warn_of_delivery(self._format or "")
+        warn_of_options_without_effect(self._options)
 
     def _refuse_restarts_that_cannot_be(self) -> None:
         if isinstance(self._trigger, ManualTrigger):
@@ -347,6 +361,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             foreach=self._foreach,
             batch_function=self._batch_function,
             batch_function_name=self._batch_function_name,
+            name=self._sink_name,
         )
 
 

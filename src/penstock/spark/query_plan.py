@@ -12,13 +12,13 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
-from penstock.errors import UnsupportedError
 from penstock.spark.advice import warn_of_default_partitions
 from penstock.spark.batch_time import BatchTime
 from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf, bind_leaves
 from penstock.spark.session import SparkStreamSession
+from penstock.spark.sink_names import SinkNames
 from penstock.spark.sinks import SparkSink
 from penstock.spark.state_commits import StateCommits
 from penstock.spark.state_ids import StateIds
@@ -31,7 +31,6 @@ _logger = logging.getLogger(__name__)
 _AQE = "spark.sql.adaptive.enabled"
 _OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
 _NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-_NAMED_SINKS = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 _STATEFUL_OPERATORS = {
     "Aggregate",
     "Deduplicate",
@@ -54,6 +53,7 @@ class QuerySpec:
     output_mode: Any
     options: Any
     is_terminating: bool
+    sink_name: str | None = None
 
 
 class SparkQueryPlan(QueryPlan):
@@ -71,8 +71,6 @@ class SparkQueryPlan(QueryPlan):
         self._session = session
         self._spec = spec
         self._identity = identity
-        if session.get_conf(_NAMED_SINKS) == "true":
-            raise _named_sinks_unsupported(f"{_NAMED_SINKS} is set")
         analyzed = with_key_order(session, spec.analyzed, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
@@ -96,6 +94,7 @@ class SparkQueryPlan(QueryPlan):
             session.jsession.sessionState().conf()
         )
         self._state_ids = StateIds(session)
+        self._sink_names = SinkNames(jvm, session.jsession, spec.sink_name, spec.sink.jtable)
         self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
         self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
         self._mode = jvm.module("CommandExecutionMode").ALL()
@@ -135,8 +134,7 @@ class SparkQueryPlan(QueryPlan):
         return self._watermarks
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
-        if commit.sinks is not None:
-            raise _named_sinks_unsupported("The commit log of this checkpoint names its sinks")
+        self._sink_names.resume_after_commit(commit)
         self._state_ids.resume_after_commit(commit)
 
     def forget_before(self, batch_id: int) -> None:
@@ -154,6 +152,7 @@ class SparkQueryPlan(QueryPlan):
             self._spec.sink,
             self._statistics,
             self._state_ids,
+            self._sink_names,
             self._state_commits,
             self._streams,
             execution,
@@ -195,6 +194,7 @@ class SparkBatchExecution(BatchExecution):
         sink: SparkSink,
         statistics: PlanStatistics,
         state_ids: StateIds,
+        sink_names: SinkNames,
         state_commits: StateCommits,
         streams: Sequence[tuple[Any, DataStream]],
         execution: Any,
@@ -204,6 +204,7 @@ class SparkBatchExecution(BatchExecution):
         self._sink = sink
         self._statistics = statistics
         self._state_ids = state_ids
+        self._sink_names = sink_names
         self._state_commits = state_commits
         self._streams = streams
         self._execution = execution
@@ -228,10 +229,12 @@ class SparkBatchExecution(BatchExecution):
         return self._event_time
 
     def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
-        if not self._state_ids.enabled:
-            return CommitMetadata(next_watermark_ms)
-        ids = self._state_ids.take(self._state_writers(), self._request.batch_id)
-        return CommitMetadata(next_watermark_ms, ids, version=2)
+        ids = None
+        if self._state_ids.enabled:
+            ids = self._state_ids.take(self._state_writers(), self._request.batch_id)
+        sinks = self._sink_names.of_this_commit() if self._sink_names.enabled else None
+        version = 3 if sinks is not None else 2 if ids is not None else 1
+        return CommitMetadata(next_watermark_ms, ids, sinks, version)
 
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
         return bool(self._execution.shouldRunAnotherBatch(self._session.jvm_metadata(metadata)))
@@ -254,13 +257,6 @@ class SparkBatchExecution(BatchExecution):
 
     def _state_writers(self) -> list[Any]:
         return self._statistics.state_store_writers(self._plan)
-
-
-def _named_sinks_unsupported(reason: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{reason}, and Penstock does not keep the names of sinks (commit log format v3) yet. "
-        "Nothing was run. Use Spark's own engine for this query (df.writeStream)."
-    )
 
 
 def is_stateful(session: SparkStreamSession, analyzed: Any) -> bool:

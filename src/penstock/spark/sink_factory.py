@@ -32,6 +32,7 @@ class SinkRequest:
     foreach: Any = None
     batch_function: BatchFunction | None = None
     batch_function_name: str | None = None
+    name: str | None = None
 
     def option(self, name: str) -> str | None:
         """An option by its name, whatever its case."""

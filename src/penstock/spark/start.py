@@ -28,6 +28,7 @@ from penstock.spark.hadoop_files import HadoopFiles
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
+from penstock.spark.sink_names import require_sink_name
 from penstock.spark.support import require_supported
 
 _FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
@@ -59,6 +60,7 @@ def prepare_query(
     require_supported(df.sparkSession)
     jvm = Jvm.of(df.sparkSession)
     factory = SinkFactory(df, request.sink)
+    require_sink_name(jvm, df._jdf.sparkSession(), request.sink.name)
     with _active(jvm, df._jdf.sparkSession()):
         if request.table is not None:
             choice = factory.create_for_table(request.table)
@@ -75,6 +77,7 @@ def prepare_query(
         output_mode=factory.output_mode,
         options=jvm.scala_map(choice.options),
         is_terminating=isinstance(request.trigger, AvailableNowTrigger),
+        sink_name=request.sink.name,
     )
     name = request.sink.option("queryName")
     execution = StreamExecution(
@@ -156,7 +159,7 @@ def _analyze(
     jdf.queryExecution().assertAnalyzed()
     statement = jvm.cls("WriteToStreamStatement")(
         jvm.option(request.sink.option("queryName")),
-        jvm.none,
+        jvm.option(request.sink.name),
         jvm.option(request.sink.option("checkpointLocation")),
         choice.may_use_temporary_checkpoint,
         choice.recovers_from_checkpoint,

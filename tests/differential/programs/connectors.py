@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from tests.differential.program import EVENTS, Aspect, Files, Input, Program
-from tests.differential.programs.data import CLICK_FILES, EVENT_FILES, EVENTS_ONLY
+from tests.differential.programs.data import CLICK_FILES, EVENT_FILES, EVENTS_ONLY, STATE_IDS
 from tests.differential.programs.workers import send_by_value
 from tests.differential.sinks import FileSink, MemorySink, NoopSink, TableSink
 
@@ -124,6 +124,7 @@ def python_data_source(source: Input) -> DataFrame:
 
 OFFSET_LOG_2 = {"spark.sql.streaming.offsetLog.formatVersion": "2"}
 NAMED = {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}
+NAMED_SINKS = {"spark.sql.streaming.queryEvolution.enableSinkEvolution": "true"}
 ONE_COMES_LATE: Mapping[str, Files] = {
     "events": EVENT_FILES[:3],
     "late": (None, *CLICK_FILES[:2]),
@@ -138,6 +139,26 @@ PROGRAMS = (
     Program("python-data-source", python_data_source, NUMBERS_ONLY, rounds=3, extended=True),
     Program("offset-log-2", two_streams, ONE_COMES_LATE, rounds=3, conf=OFFSET_LOG_2),
     Program("named-sources", two_named_streams, ONE_COMES_LATE, rounds=3, conf=NAMED),
+    Program(
+        "named-sink",
+        events,
+        EVENTS_ONLY,
+        rounds=2,
+        conf=NAMED_SINKS,
+        sink=FileSink("json", EVENTS),
+        sink_name="the_files",
+    ),
+    Program(
+        "named-sink-state-ids",
+        counted,
+        EVENTS_ONLY,
+        "update",
+        rounds=2,
+        conf={**NAMED_SINKS, **STATE_IDS},
+        sink_name="the_counts",
+        stateful=True,
+        extended=True,
+    ),
     Program("sink-noop", events, EVENTS_ONLY, sink=NoopSink(), skip=frozenset({Aspect.ROWS})),
     Program("sink-memory", events, EVENTS_ONLY, sink=MemorySink()),
     Program(
