@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors.exceptions.captured import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.differential.inputs import arrive
@@ -27,22 +27,33 @@ class ForgetfulSink(CollectingSink):
         return writer.foreachBatch(forget)  # type: ignore[attr-defined]  # either engine's
 
 
-@pytest.mark.parametrize("engine", Engine, ids=lambda engine: engine.value)
 def test_a_batch_whose_state_was_not_computed_ends_the_query(
-    engine: Engine, spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     program = Program("forgetful", by_key, EVENTS_ONLY, "update", sink=ForgetfulSink())
-    arrive(tmp_path / "input", program.inputs, program.format, 0, 1)
-    run = Run(program, spark.newSession(), tmp_path / "input", tmp_path / "run")
+    reasons = {}
+    for engine in Engine:
+        home = tmp_path / engine.value
+        arrive(home / "input", program.inputs, program.format, 0, 1)
+        run = Run(program, spark.newSession(), home / "input", home / "run")
+        with pytest.raises(StreamingQueryException) as raised:
+            run.run_round(engine)
+        assert raised.value.getCondition() == "STREAM_FAILED"
+        assert list(run.log("commits")) == [0]
+        reasons[engine] = _reason(raised.value)
 
-    with pytest.raises(StreamingQueryException) as raised:
-        run.run_round(engine)
+    reason = reasons[Engine.PENSTOCK]
+    assert reason.getCondition() == "STATE_STORE_COMMIT_VALIDATION_FAILED"
+    assert type(reason) is type(reasons[Engine.SPARK]) is SparkRuntimeException
+    assert str(reason) == str(reasons[Engine.SPARK])
+    assert reason.getCondition() == reasons[Engine.SPARK].getCondition()
+    assert reason.getMessageParameters() == reasons[Engine.SPARK].getMessageParameters()
 
-    assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in _whole_story(raised.value)
-    assert list(run.log("commits")) == [0]
 
-
-def _whole_story(error: BaseException) -> str:
-    """The text of an error and of what caused it, in Python and in the JVM."""
-    of_jvm = str(getattr(error, "_stackTrace", "") or "")
-    return "".join(traceback.format_exception(error)) + of_jvm
+def _reason(error: BaseException) -> PySparkException:
+    """What a failed query died of: the first error behind its own that has a condition."""
+    cause = error._cause  # type: ignore[attr-defined]  # where PySpark keeps it
+    while cause.getCondition() is None:
+        cause = cause._cause
+    assert isinstance(cause, PySparkException)
+    return cause

@@ -42,6 +42,21 @@ def unwrapped() -> Iterator[None]:
         raise convert_exception(cause) from None
 
 
+@contextlib.contextmanager
+def answered() -> Iterator[None]:
+    """Raise what one of Spark's endpoints answered with, not the wrapper of whoever waited for it.
+
+    The wrapper has neither a condition nor a message of its own.
+    """
+    try:
+        yield
+    except Py4JJavaError as exc:
+        cause = None if exc.java_exception is None else exc.java_exception.getCause()
+        if cause is None:
+            raise
+        raise convert_exception(cause) from None
+
+
 def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
     """The error that Spark itself has for a mistake in a query, to be raised as PySpark would."""
     factory = jvm.cls("QueryCompilationErrors")

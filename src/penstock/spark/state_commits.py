@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.engine.seam import QueryIdentity
+from penstock.spark.failures import answered
 from penstock.spark.handles import Handles
 from penstock.spark.session import SparkStreamSession
 
@@ -53,7 +54,8 @@ class StateCommits:
         """Raise Spark's error if a store of the batch was not committed. Once per batch."""
         if self._tracked == batch_id:
             self._tracked = None
-            self._coordinator.validateStateStoreCommitForBatch(self._run_id, batch_id)
+            with answered():
+                self._coordinator.validateStateStoreCommitForBatch(self._run_id, batch_id)
 
     def _stores(self, writers: Sequence[Any]) -> Any:
         """Operator id -> (name of its store -> number of partitions), as a Scala Map.
