@@ -163,3 +163,94 @@ def test_whoever_finds_an_entry_of_another_in_a_log_of_files_says_so_and_leaves_
     assert theirs.read_text() == THEIRS
     assert log_entries(checkpoint, "offsets") == offsets
     assert log_entries(checkpoint, "commits") == [0]
+
+
+RACER = """
+import sys
+from pyspark.sql import SparkSession
+from penstock import write_stream
+from penstock.spark.java import prepare_environment
+
+home = sys.argv[1]
+prepare_environment()
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = builder.config("spark.log.level", "OFF").getOrCreate()
+lines = session.readStream.option("maxFilesPerTrigger", 1).text(home + "/in")
+writer = write_stream(lines).format("parquet").trigger(availableNow=True)
+writer = writer.option("checkpointLocation", home + "/checkpoint")
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    writer.start(home + "/out").awaitTermination()
+    print("done", flush=True)
+except Exception as error:
+    print(type(error.__cause__).__name__, error, flush=True)
+"""
+
+
+def race(home: Path) -> list[str]:
+    """What each of two processes tells of its run, both let go at the same moment."""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    try:
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write("go\n")
+            racer.stdin.flush()
+        return [racer.communicate(timeout=3 * PATIENCE)[0] for racer in racers]
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.wait(timeout=PATIENCE)
+
+
+def finish(session: SparkSession, home: Path) -> tuple[list[str], list[int]]:
+    """Run the racers' query to the end of its input: the lines in the sink, the batches done."""
+    lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(home / "in"))
+    writer = write_stream(lines).format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(home / "checkpoint"))
+    writer.start(str(home / "out")).awaitTermination()
+    commits = log_entries(home / "checkpoint", "commits")
+    assert commits == log_entries(home / "checkpoint", "offsets") == list(range(len(commits)))
+    rows = session.read.parquet(str(home / "out")).collect()
+    return sorted(row.value for row in rows), commits
+
+
+@pytest.mark.extended
+def test_two_processes_that_race_for_one_sink_leave_every_row_in_it_once(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Both may be told of the other, if each was the first at one of the logs: nobody ends well
+    then, and nothing is damaged.
+    """
+    lines = LineFiles(tmp_path / "in")
+    expected = [f"{n:02}" for n in range(6)]
+    for line in expected:
+        lines.add(line)
+
+    told = race(tmp_path)
+    failed = [text for text in told if text != "done\n"]
+    assert failed
+    for text in failed:
+        assert text.startswith("ConcurrentUpdateError"), told
+        assert "Please make sure only one streaming job" in text
+
+    before = log_entries(tmp_path / "checkpoint", "commits")
+    rows, batches = finish(session, tmp_path)
+    assert rows == expected
+    if len(failed) == 1:
+        assert batches == before  # the winner left nothing to do
+
+    lines.add("06")
+    assert finish(session, tmp_path) == ([*expected, "06"], [*batches, len(batches)])
