@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, SQLContext
 from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 import penstock
@@ -60,6 +60,17 @@ def test_what_a_query_is_to_a_program_it_still_is(installed: None, session: Spar
         eventually(lambda: query.lastProgress is not None)
     finally:
         query.stop()
+
+
+@pytest.mark.filterwarnings("ignore:Deprecated:FutureWarning")
+def test_a_sql_context_knows_the_queries_too(installed: None, session: SparkSession) -> None:
+    context = SQLContext(session.sparkContext, session)
+    query = _rates(session).writeStream.format("noop").start()
+    try:
+        assert context.streams.active == [query]
+    finally:
+        query.stop()
+    assert context.streams.awaitAnyTermination(30) is True
 
 
 def test_a_table_is_streamed_to_and_a_function_called(

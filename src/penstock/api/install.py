@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, SQLContext
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from penstock.api.manager import streams
+from penstock.api.manager import StreamingQueryManager, streams
 from penstock.api.writer import DataStreamWriter
 
-_REPLACED = ((ClassicDataFrame, "writeStream"), (SparkSession, "streams"))
+_REPLACED = (
+    (ClassicDataFrame, "writeStream"),
+    (SparkSession, "streams"),
+    (SQLContext, "streams"),
+)
 
 _lock = threading.Lock()
 _originals: dict[tuple[type, str], Any] = {}
@@ -20,8 +24,8 @@ _originals: dict[tuple[type, str], Any] = {}
 def install() -> None:
     """From now on `df.writeStream` and `spark.streams` are Penstock's. Doing it twice is fine.
 
-    Queries that run already go on as they are. `foreachBatch` functions, listeners and whatever
-    holds a query need not know.
+    So are the `streams` of a SQLContext. Queries that run already go on as they are.
+    `foreachBatch` functions, listeners and whatever holds a query need not know.
     """
     with _lock:
         if _originals:
@@ -30,14 +34,20 @@ def install() -> None:
             _originals[owner, name] = vars(owner)[name]
         ClassicDataFrame.writeStream = property(DataStreamWriter)  # type: ignore[assignment,method-assign]
         SparkSession.streams = property(streams)  # type: ignore[assignment,method-assign]
+        SQLContext.streams = property(_streams_of_context)  # type: ignore[assignment,method-assign]
 
 
 def uninstall() -> None:
-    """Give both back to Spark's own engine. Queries that Penstock runs go on."""
+    """Give them back to Spark's own engine. Queries that Penstock runs go on."""
     with _lock:
         for (owner, name), original in _originals.items():
             setattr(owner, name, original)
         _originals.clear()
+
+
+def _streams_of_context(context: SQLContext) -> StreamingQueryManager:
+    """The queries of a session, asked for by the name it had before it was one."""
+    return streams(context.sparkSession)
 
 
 def is_installed() -> bool:
