@@ -15,7 +15,7 @@ def test_every_public_name_is_there() -> None:
     for name in penstock.__all__:
         assert getattr(penstock, name) is not None
     with pytest.raises(AttributeError, match="nothing_of_ours"):
-        _ = penstock.nothing_of_ours
+        _ = penstock.nothing_of_ours  # type: ignore[attr-defined]
 
 
 def test_importing_penstock_does_not_import_pyspark() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.api.snapshot import QuerySnapshot
     from penstock.api.watch import watch
     from penstock.api.writer import DataStreamWriter, write_stream
+    from penstock.engine.hooks import BatchInfo
     from penstock.errors import PenstockError
     from penstock.spark.python_source import PythonSource, read_stream
     from penstock.web.metrics import serve_metrics
@@ -32,6 +33,7 @@ except PackageNotFoundError:  # run from a checkout that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
+    "BatchInfo": "penstock.engine.hooks",
     "DataStreamWriter": "penstock.api.writer",
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.api.sink",
@@ -54,6 +56,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BatchInfo",
     "DataStreamWriter",
     "PenstockError",
     "PythonSink",
@@ -77,11 +80,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+if not TYPE_CHECKING:  # which would believe that there is every name
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

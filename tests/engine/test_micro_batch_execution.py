@@ -8,6 +8,7 @@ import pytest
 
 from penstock.checkpoint import OffsetSeqMetadata
 from penstock.engine.micro_batch_execution import MicroBatchExecution
+from penstock.engine.polling import Polling
 from penstock.engine.read_limit import ReadMaxRows
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.settings import Settings
@@ -37,6 +38,18 @@ class Statuses:
         self._update(message, **flags)
 
 
+class Waits(threading.Event):
+    """An event that writes down how long it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        return False
+
+
 class Stepped:
     """An engine that is called trigger by trigger, on this thread."""
 
@@ -45,13 +58,13 @@ class Stepped:
         self.runtime = world.runtime()
         self.statuses = Statuses(self.runtime)
         self.active = True
-        self.wake = threading.Event()
+        self.waits = Waits()
         self.engine = MicroBatchExecution(
             self.runtime,
             executor or SingleBatchExecutor(),
             is_active=lambda: self.active,
             finish=self.finish,
-            wake=self.wake,
+            polling=Polling(self.runtime.session.settings.polling_delay_ms, self.waits),
         )
 
     def finish(self) -> None:
@@ -173,28 +186,15 @@ def test_available_now_ends_with_the_data_there_was(caplog: pytest.LogCaptureFix
     ) in caplog.text
 
 
-class Waits(threading.Event):
-    """An event that writes down how long it is waited for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float | None] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.seconds.append(timeout)
-        return True
-
-
 def test_the_polling_delay_is_waited_only_where_there_was_nothing_to_do() -> None:
     world = World(Settings(polling_delay_ms=70))
     source = world.add_source("a")
     stepped = Stepped(world)
-    stepped.engine._wake = waits = Waits()
     stepped.trigger()
-    assert waits.seconds == [0.07]
+    assert stepped.waits.seconds == [0.07]
     source.rows.append(1)
     stepped.trigger()
-    assert waits.seconds == [0.07]
+    assert stepped.waits.seconds == [0.07]
 
 
 def test_waiters_are_told_after_the_report() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from penstock import StreamingQueryException
 from penstock.engine.read_limit import ALL_AVAILABLE, CompositeReadLimit, ReadMaxFiles, ReadMaxRows
 from penstock.errors import InvalidBatchError
 from penstock.testing import CollectSink, MemoryStream, StreamScript
-from tests.streams import logged_offsets
+from tests.streams import eventually, logged_offsets
 
 
 def run_now(df: DataFrame, sink: CollectSink, checkpoint: Path, **options: Any) -> None:
@@ -176,3 +177,20 @@ def test_two_queries_read_all_of_it(session: SparkSession) -> None:
         first.add(stream, [1, 2]).step().expect_rows([1, 2])
         second.add(stream, [3]).step().expect_rows([1, 2, 3])
         first.step().expect_rows([3])
+
+
+def test_a_query_that_waits_for_data_is_woken_by_it(session: SparkSession) -> None:
+    session.conf.set("spark.sql.streaming.pollingDelay", "10m")
+    stream, sink = MemoryStream("n long", session), CollectSink()
+
+    def has_rows(count: int) -> Callable[[], bool]:
+        return lambda: len(sink.rows) == count
+
+    query = penstock.write_stream(stream.to_df()).sink(sink).start()
+    try:
+        query.processAllAvailable()
+        for count in (1, 2, 3):
+            stream.add_data([count])
+            eventually(has_rows(count), f"row {count}")
+    finally:
+        query.stop()

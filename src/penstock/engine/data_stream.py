@@ -8,7 +8,7 @@ reads a range on the executors. Both may support more, which they say by the pro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
@@ -50,6 +50,10 @@ class DataStream(ABC):
     def report_latest_offset(self) -> Offset | None:
         """The end of all that is available, for progress only; None if the stream won't say."""
         return None
+
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        """Told once, before the first batch: `nudge` may be called, from any thread and whenever
+        there is new data, to be asked for it at once. A stream that cannot know ignores it."""
 
     def prepare_for_trigger_available_now(self) -> None:
         """From now on never return an offset beyond what is available at this moment."""

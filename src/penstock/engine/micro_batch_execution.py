@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.log import enter_batch
 from penstock.engine.next_batch import construct_next_batch
+from penstock.engine.polling import Polling
 from penstock.engine.run_batch import run_batch
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.start_offsets import populate_start_offsets
@@ -21,7 +21,7 @@ class MicroBatchExecution:
     """Runs a query batch by batch, on the query's thread.
 
     `is_active` says whether to go on; `finish` ends the query from within; `after_batch` is told
-    of each batch that is done; `wake` cuts waits short when the query is stopped from without.
+    of each batch that is done; `polling` is the wait after a trigger that found nothing to do.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class MicroBatchExecution:
         is_active: Callable[[], bool],
         finish: Callable[[], None],
         after_batch: Callable[[BatchContext], None] = lambda _: None,
-        wake: threading.Event,
+        polling: Polling,
     ) -> None:
         self._runtime = runtime
         self._executor = executor
         self._is_active = is_active
         self._finish = finish
         self._after_batch = after_batch
-        self._wake = wake
+        self._polling = polling
         self.context = BatchContext()
 
     def run_activated_stream(self) -> None:
@@ -98,6 +98,7 @@ class MicroBatchExecution:
 
     def _close_up(self) -> None:
         if self.context.is_current_batch_constructed:
+            self._polling.end_silence()
             self._after_batch(self.context)
             self.context = self.context.next()
         elif isinstance(self._executor, MultiBatchExecutor):
@@ -107,4 +108,4 @@ class MicroBatchExecution:
             )
             self._finish()
         else:
-            self._wake.wait(self._runtime.session.settings.polling_delay_ms / 1000)
+            self._polling.wait()

@@ -13,12 +13,14 @@ from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream
-from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
+from penstock.engine.ending import Ending
+from penstock.engine.events import QueryStartedEvent
 from penstock.engine.failure import stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
 from penstock.engine.log import LogContext, enter_query, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
+from penstock.engine.polling import Polling
 from penstock.engine.progress import format_timestamp
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.runtime import QueryRuntime
@@ -26,6 +28,7 @@ from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.triggers import (
     AvailableNowTrigger,
     ManualTrigger,
+    ProcessingTimeTrigger,
     Trigger,
     TriggerExecutor,
     trigger_executor_for,
@@ -90,6 +93,7 @@ class StreamExecution:
         self._stop_at_boundary = False
         self._stop_conditions: list[Callable[[BatchContext], bool]] = []
         self._wake = threading.Event()
+        self._nudge = threading.Event()
         self._started = threading.Event()
         self._initialized = threading.Event()
         self._terminated = threading.Event()
@@ -190,8 +194,13 @@ class StreamExecution:
         """Stop when the batch that runs, if one does, is committed. Does not wait for that."""
         self._stop_at_boundary = True
         self._wake.set()
+        self.nudge()
         if self._executor is not None:
             self._executor.wake()
+
+    def nudge(self) -> None:
+        """There may be data: ask the sources at once if the query waits for some."""
+        self._nudge.set()
 
     def stop_after(self, condition: Callable[[BatchContext], bool]) -> None:
         """Stop at the first batch boundary at which the condition holds of the batch just done.
@@ -236,6 +245,7 @@ class StreamExecution:
         with self._progress_lock:
             if self._runtime is not None:
                 self._runtime.no_new_data = False
+            self.nudge()
             while self.is_active:
                 self._progress_lock.wait(10)
                 self._raise_failure()
@@ -305,8 +315,10 @@ class StreamExecution:
             is_active=self._goes_on,
             finish=self._set_terminated,
             after_batch=self._check_stop_conditions,
-            wake=self._wake,
+            polling=self._polling(),
         )
+        for unique in self._runtime.unique_sources:
+            unique.stream.on_new_data(self._nudge.set)
         self._faults.reach(FaultPoint.AFTER_SOURCES, -1)
         if self._stop_at_boundary:
             executor.wake()
@@ -314,6 +326,12 @@ class StreamExecution:
             _logger.info("Finish initializing with logical plan:\n%s", plan)
             self._initialized.set()
             self._engine.run_activated_stream()
+
+    def _polling(self) -> Polling:
+        """Only a query that is to run as fast as possible asks again and again by itself."""
+        backs_off = self._trigger == ProcessingTimeTrigger(0)
+        delay = self._session.settings.polling_delay_ms
+        return Polling(delay, self._nudge, backs_off=backs_off)
 
     def _check_stop_conditions(self, context: BatchContext) -> None:
         if any(condition(context) for condition in self._stop_conditions):
@@ -341,18 +359,20 @@ class StreamExecution:
         self.reporter.update_status(f"Terminated with exception: {exc}")
 
     def _shut_down(self, error_class: str | None) -> None:
-        """Let go of everything. Each step is tried whatever became of the ones before."""
+        """Let go of everything, then of those who wait."""
+        ending = Ending(self.identity, self._session, self._checkpoint, self._faults)
         try:
-            self._attempt(self._session.shield)
-            self._attempt(self._stop_sources)
+            ending.attempt(self._session.shield)
+            ending.attempt(lambda: ending.stop_sources(self._streams()))
             self._set_terminated()
             self.reporter.update_status(is_data_available=False, is_trigger_active=False)
             if self._on_terminated is not None:
                 on_terminated = self._on_terminated
-                self._attempt(lambda: on_terminated(self))
-            self._attempt(lambda: self._session.leave(self.identity))
-            self._attempt(lambda: self._post_terminated(error_class))
-            self._attempt(self._delete_temporary_checkpoint)
+                ending.attempt(lambda: on_terminated(self))
+            ending.attempt(lambda: self._session.leave(self.identity))
+            ending.attempt(lambda: ending.tell_listeners(self._failure, error_class))
+            if self._delete_checkpoint_on_stop:
+                ending.attempt(lambda: ending.delete_checkpoint(self._failure))
         finally:
             self._set_terminated()
             with self._progress_lock:
@@ -361,50 +381,11 @@ class StreamExecution:
             if isinstance(self._trigger, ManualTrigger):
                 self._trigger.gate.close()
 
-    def _attempt(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except Exception:
-            _logger.warning("A step of ending query %s failed", self.identity, exc_info=True)
-
-    def _post_terminated(self, error_class: str | None) -> None:
-        cause = self._failure.__cause__ if self._failure else None
-        self._session.post_event(
-            QueryTerminatedEvent(
-                self.identity.id,
-                self.identity.run_id,
-                None if cause is None else self._session.describe_error(cause),
-                error_class,
-            )
-        )
-
-    def _stop_sources(self) -> None:
-        self._faults.reach(FaultPoint.BEFORE_STOP_SOURCES, -1)
-        for stream in self._streams():
-            try:
-                stream.stop()
-            except Exception:
-                _logger.warning(
-                    "Failed to stop streaming source: %s. Resources may have leaked.",
-                    stream,
-                    exc_info=True,
-                )
-        self._faults.reach(FaultPoint.AFTER_STOP_SOURCES, -1)
-
     def _streams(self) -> list[DataStream]:
         """The distinct sources, as far as the query got with them."""
         if self._runtime is not None:
             return [unique.stream for unique in self._runtime.unique_sources]
         return list(dict.fromkeys(self._plan.sources)) if self._plan is not None else []
-
-    def _delete_temporary_checkpoint(self) -> None:
-        force = self._session.settings.force_delete_temporary_checkpoint
-        if self._delete_checkpoint_on_stop and (force or self._failure is None):
-            _logger.info("Deleting checkpoint %s.", self._checkpoint.root)
-            try:
-                self._checkpoint.files.delete_all()
-            except OSError:
-                _logger.warning("Cannot delete %s", self._checkpoint.root, exc_info=True)
 
     # Small things.
 

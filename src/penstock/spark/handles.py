@@ -93,6 +93,10 @@ class Handles:
         )
         return self._function0(nullary.asType(self._type(self._object)))
 
+    def nothing(self) -> Any:
+        """A Function0 that gives null: what to say instead of a value that is not there."""
+        return self._function0(self._invoke.MethodHandles.constant(self._object, None))
+
     def no_op_function2(self) -> Any:
         """A Function2 that does nothing."""
         unit = self._jvm.view.scala.runtime.BoxedUnit.UNIT

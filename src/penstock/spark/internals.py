@@ -62,6 +62,9 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         f"{_SQL}.catalyst.plans.logical.LocalRelation", "sources without new data"
     ),
     "Project": InternalClass(f"{_SQL}.catalyst.plans.logical.Project", "V1 batches"),
+    "CollectMetrics": InternalClass(
+        f"{_SQL}.catalyst.plans.logical.CollectMetrics", "metrics of DataFrame.observe"
+    ),
     "EventTimeWatermark": InternalClass(
         f"{_SQL}.catalyst.plans.logical.EventTimeWatermark", "watermarks"
     ),
@@ -103,6 +106,12 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "SerializedOffset": InternalClass(f"{_STREAMING}.runtime.SerializedOffset", "V1 offsets"),
     "MarkerStream": InternalClass(
         f"{_STREAMING}.sources.RatePerMicroBatchStream", "telling Python sources apart"
+    ),
+    "FileStreamSourceLog": InternalClass(
+        f"{_STREAMING}.runtime.FileStreamSourceLog", "bisecting a batch of files"
+    ),
+    "FileEntry": InternalClass(
+        f"{_STREAMING}.runtime.FileStreamSource$FileEntry", "bisecting a batch of files"
     ),
     "DataSource": InternalClass(f"{_SQL}.execution.datasources.DataSource", "V1 sources, sinks"),
     # Sinks

@@ -6,6 +6,7 @@ import json
 import threading
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,13 @@ class PythonSource(ABC):
         """The end of all that is available, for progress only; None to say nothing."""
         return None
 
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        """Told once by each query: call `nudge`, from any thread, to be asked for new data at once.
+
+        Without it a query that waits for data asks again after a while, at most ten times
+        `spark.sql.streaming.pollingDelay`.
+        """
+
     def __str__(self) -> str:
         return f"{type(self).__name__}[python]"
 
@@ -152,6 +160,9 @@ class PythonSourceStream(Source):
 
     def prepare_for_trigger_available_now(self) -> None:
         self._source.prepare_for_trigger_available_now()
+
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        self._source.on_new_data(nudge)
 
     def default_read_limit(self) -> ReadLimit:
         return self._source.read_limit() or super().default_read_limit()

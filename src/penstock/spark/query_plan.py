@@ -15,6 +15,7 @@ from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 from penstock.spark.advice import warn_of_default_partitions
 from penstock.spark.batch_time import BatchTime
 from penstock.spark.dedup_keys import with_key_order
+from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf, bind_leaves
 from penstock.spark.session import SparkStreamSession
@@ -75,7 +76,7 @@ class SparkQueryPlan(QueryPlan):
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
         self._streams = [
-            (source.jstream, source)
+            (jvm.some(source.jstream), source)
             for source in dict.fromkeys(self._sources)
             if hasattr(source, "jstream")
         ]
@@ -84,9 +85,12 @@ class SparkQueryPlan(QueryPlan):
         self._replace = Handles(jvm).substitution(self._replacements)
         self._batch_time = BatchTime(jvm, analyzed)
         self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
-        has_state = is_stateful(session, analyzed)
+        self._has_state = is_stateful(session, analyzed)
         self._statistics = PlanStatistics(
-            jvm, has_watermark=bool(self._watermarks), has_state=has_state
+            jvm,
+            has_watermark=bool(self._watermarks),
+            has_state=self._has_state,
+            has_observations=_has_observations(jvm, analyzed),
         )
         self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
         self._state_path = checkpoint.state_path
@@ -98,7 +102,7 @@ class SparkQueryPlan(QueryPlan):
         self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
         self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
         self._mode = jvm.module("CommandExecutionMode").ALL()
-        if has_state:
+        if self._has_state:
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
             warn_of_default_partitions(session, checkpoint)
@@ -138,8 +142,9 @@ class SparkQueryPlan(QueryPlan):
         self._state_ids.resume_after_commit(commit)
 
     def forget_before(self, batch_id: int) -> None:
-        # The propagator needs the batch before the last one too.
-        self._propagator.purge(batch_id - 1)
+        # The propagator needs the batch before the last one too. Without state it has nothing.
+        if self._has_state:
+            self._propagator.purge(batch_id - 1)
 
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         for leaf in self._leaves:
@@ -237,6 +242,8 @@ class SparkBatchExecution(BatchExecution):
         return CommitMetadata(next_watermark_ms, ids, sinks, version)
 
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
+        if not self._statistics.has_state:
+            return False
         return bool(self._execution.shouldRunAnotherBatch(self._session.jvm_metadata(metadata)))
 
     def explain(self, *, extended: bool) -> str:
@@ -252,11 +259,21 @@ class SparkBatchExecution(BatchExecution):
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         self._state_commits.validate(self._request.batch_id)
         return self._statistics.of(
-            self._execution, self._streams, self.event_time_stats(), has_new_data=has_new_data
+            self._execution,
+            self._plan,
+            self._streams,
+            self.event_time_stats(),
+            has_new_data=has_new_data,
         )
 
     def _state_writers(self) -> list[Any]:
         return self._statistics.state_store_writers(self._plan)
+
+
+def _has_observations(jvm: Jvm, analyzed: Any) -> bool:
+    """Whether a plan has metrics that `DataFrame.observe` asked for."""
+    nodes = jvm.to_list(analyzed.collect(Handles(jvm).collector("CollectMetrics")))
+    return bool(nodes)
 
 
 def is_stateful(session: SparkStreamSession, analyzed: Any) -> bool:

@@ -30,13 +30,14 @@ class SparkSink(ABC):
             raise UnknownSinkError(f"unknown sink type for {jtable}")
         self._jvm = jvm
         self.jtable = jtable
+        self._description = str(jtable.toString())
         self._reports_metrics = jvm.is_instance(
             jtable, "org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics"
         )
 
     @property
     def description(self) -> str:
-        return str(self.jtable.toString())
+        return self._description
 
     def metrics(self) -> Mapping[str, str]:
         return dict(self.jtable.metrics()) if self._reports_metrics else {}
@@ -137,13 +138,9 @@ class PythonBatchSink(SparkSink):
         super().__init__(jvm, stand_in)
         self._session = session
         self._function = function
-        self._description = description
+        self._description = description or self._description
         self._encoder: Any = None
         ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
-
-    @property
-    def description(self) -> str:
-        return self._description or super().description
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         return self._jvm.cls("WriteToMicroBatchDataSourceV1")(

@@ -13,17 +13,23 @@ from penstock.spark.events import ObservedRow
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 
+_OUTPUT_ROWS = "numOutputRows"
+
 
 class PlanStatistics:
     """Finds the operators that count and asks them. Made once per query."""
 
-    def __init__(self, jvm: Jvm, *, has_watermark: bool, has_state: bool) -> None:
+    def __init__(
+        self, jvm: Jvm, *, has_watermark: bool, has_state: bool, has_observations: bool
+    ) -> None:
         """What the query cannot have is not looked for in its batches."""
         self._jvm = jvm
         self._has_watermark = has_watermark
-        self._has_state = has_state
+        self.has_state = has_state
+        self._has_observations = has_observations
         self._collect = jvm.module("PlanTraverseHelper").collectFromUnfoldedPlan
         handles = Handles(jvm)
+        self._nothing = handles.nothing()
         self._watermarks = handles.collector("EventTimeWatermarkExec")
         self._state_writers = handles.collector("StateStoreWriter")
         self._scans = handles.collector("StreamSourceAwareSparkPlan")
@@ -54,27 +60,30 @@ class PlanStatistics:
 
     def state_store_writers(self, plan: Any) -> list[Any]:
         """The stateful operators of an executed plan."""
-        return self._nodes(plan, self._state_writers) if self._has_state else []
+        return self._nodes(plan, self._state_writers) if self.has_state else []
 
     def input_rows(
         self, plan: Any, streams: Sequence[tuple[Any, DataStream]]
     ) -> dict[DataStream, int]:
-        """The rows read from each source; one that is scanned twice counts twice."""
+        """The rows read from each source; one that is scanned twice counts twice.
+
+        `streams` are Scala's Some of what stands for a source in the plan, each with its source.
+        """
         rows: dict[DataStream, int] = {}
         for node in self._nodes(plan, self._scans):
-            stream = self._jvm.from_option(node.getStream())
-            source = next((s for j, s in streams if stream is not None and j.equals(stream)), None)
+            stream = node.getStream()
+            source = next((source for some, source in streams if some.equals(stream)), None)
             if source is not None:
-                metric = self._jvm.from_option(node.metrics().get("numOutputRows"))
+                metric = node.metrics().getOrElse(_OUTPUT_ROWS, self._nothing)
                 counted = 0 if metric is None else int(metric.value())
                 rows[source] = rows.get(source, 0) + counted
         return rows
 
     def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
         """What `DataFrame.observe` collected in the batch."""
-        metrics = execution.observedMetrics()
-        if metrics.isEmpty():
+        if not self._has_observations:
             return {}
+        metrics = execution.observedMetrics()
         return {
             entry._1(): ObservedRow(json.loads(entry._2().json()), entry._2())
             for entry in self._jvm.to_list(metrics.toSeq())
@@ -83,13 +92,13 @@ class PlanStatistics:
     def of(
         self,
         execution: Any,
+        plan: Any,
         streams: Sequence[tuple[Any, DataStream]],
         event_time: Sequence[EventTimeStats],
         *,
         has_new_data: bool,
     ) -> ExecutionStats:
-        """All of it, for progress."""
-        plan = execution.executedPlan()
+        """All of it, for progress. `plan` is the executed one."""
         operators = self.state_operators(plan)
         observed = self.observed_metrics(execution)
         if not has_new_data:

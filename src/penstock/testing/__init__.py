@@ -48,11 +48,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+if not TYPE_CHECKING:  # which would believe that there is every name
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
+        return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +46,7 @@ class MemoryStream(PythonSource):
         self._lock = threading.Lock()
         self._rows: list[tuple[Any, ...]] = []
         self._stands_at: int | None = None
+        self._nudges: list[Callable[[], None]] = []
 
     def add_data(self, rows: Iterable[Any]) -> int:
         """Add rows; returns the offset of the last one.
@@ -57,7 +58,10 @@ class MemoryStream(PythonSource):
         self._data_frame(self._spark, tuples)
         with self._lock:
             self._rows += tuples
-            return len(self._rows)
+            added, nudges = len(self._rows), list(self._nudges)
+        for nudge in nudges:
+            nudge()
+        return added
 
     def to_df(self) -> DataFrame:
         """The stream as a DataFrame, for any query that Penstock runs. Each call makes one more
@@ -104,6 +108,10 @@ class MemoryStream(PythonSource):
     def report_latest_offset(self) -> int:
         with self._lock:
             return len(self._rows)
+
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        with self._lock:
+            self._nudges.append(nudge)
 
     def prepare_for_trigger_available_now(self) -> None:
         with self._lock:

@@ -45,7 +45,7 @@ class SimulatedExecution(StreamExecution):
 
     def run_here(self, on_idle: Callable[[], None]) -> None:
         """The query from start to end; told whenever it would wait for data."""
-        self._wake = _IdleSignal(on_idle)
+        self._nudge = _IdleSignal(on_idle)
         self._run_stream()
 
 

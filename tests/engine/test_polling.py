@@ -1,0 +1,73 @@
+"""The waits of a query that has nothing to do."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.engine.polling import Polling
+
+
+class Waits(threading.Event):
+    """Writes down how long it is waited for, and takes no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
+        return self.is_set()
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+def test_every_wait_is_the_polling_delay_where_it_does_not_back_off(waits: Waits) -> None:
+    polling = Polling(10, waits)
+    for _ in range(500):
+        polling.wait()
+    assert set(waits.seconds) == {0.01}
+
+
+def test_waits_grow_to_ten_delays_and_never_beyond_a_tenth_of_the_silence(waits: Waits) -> None:
+    polling = Polling(10, waits, backs_off=True)
+    for _ in range(500):
+        polling.wait()
+    assert waits.seconds[:10] == [0.01] * 10
+    assert waits.seconds == sorted(waits.seconds)
+    assert max(waits.seconds) == 0.1
+    silence = 0.0
+    for wait in waits.seconds:
+        assert wait <= max(0.01, silence * 0.1)
+        silence += wait
+
+
+def test_data_makes_the_next_wait_a_short_one(waits: Waits) -> None:
+    polling = Polling(10, waits, backs_off=True)
+    for _ in range(200):
+        polling.wait()
+    polling.end_silence()
+    polling.wait()
+    assert waits.seconds[-2:] == [0.1, 0.01]
+
+
+def test_a_nudge_ends_one_wait_and_the_silence(waits: Waits) -> None:
+    polling = Polling(10, waits, backs_off=True)
+    for _ in range(200):
+        polling.wait()
+    waits.set()
+    polling.wait()
+    assert not waits.is_set()
+    polling.wait()
+    assert waits.seconds[-2:] == [0.1, 0.01]
+
+
+def test_no_delay_stays_no_delay(waits: Waits) -> None:
+    polling = Polling(0, waits, backs_off=True)
+    for _ in range(50):
+        polling.wait()
+    assert set(waits.seconds) == {0.0}
