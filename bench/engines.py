@@ -13,6 +13,8 @@ from penstock.spark.quiet import quiet_session
 ENGINES = ("spark", "tuned", "penstock")
 """Spark as people run it; Spark with plain local files; Penstock, which sees to that itself."""
 
+TITLES = {"spark": "Spark", "tuned": "Spark tuned", "penstock": "Penstock"}
+
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 _TUNED = {

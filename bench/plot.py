@@ -30,7 +30,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
         return
     figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 4.2), squeeze=False)
     for axis, name in zip(axes[0], shown, strict=True):
-        _draw_workload(axis, name, results["workloads"][name]["phases"])
+        _draw_workload(axis, name, results["workloads"][name])
     axes[0][0].set_ylabel("median ms per trigger")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(
@@ -41,8 +41,13 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _draw_workload(axis: Any, name: str, phases: dict[str, dict[str, float]]) -> None:
+def _draw_workload(axis: Any, name: str, entry: dict[str, Any]) -> None:
+    phases = entry["phases"]
     labels = list(_ENGINES.values())
+    if "bare_ms" in entry:
+        bare = entry["bare_ms"]["penstock"]
+        axis.axhline(bare, color="#555555", linewidth=1, linestyle="--")
+        axis.text(-0.45, bare, f"the bare job: {bare:.0f}", fontsize=8, va="bottom")
     bottom = [0.0] * len(labels)
     for phase, (label, colour) in _PHASES.items():
         heights = [_height(phases[engine], phase) for engine in _ENGINES]

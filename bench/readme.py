@@ -1,0 +1,42 @@
+"""The figures in the README, written by the run that measured them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from workloads import WORKLOADS, Workload
+
+_BEGIN, _END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
+
+Cells = Callable[[dict[str, Any], Workload, str], tuple[str, bool]]
+
+
+def update_readme(
+    results: dict[str, Any], path: Path, cells_of: Cells, notes: Sequence[str]
+) -> None:
+    """Put the table between the two marks, if the file has them."""
+    text = path.read_text()
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if begin and end:
+        path.write_text(f"{before}{begin}\n{_table(results, cells_of, notes)}\n{end}{after}")
+
+
+def _table(results: dict[str, Any], cells_of: Cells, notes: Sequence[str]) -> str:
+    lines = [
+        f"Penstock / peer, median and spread of the rounds, on {results['machine']}; below 1 is",
+        "less time, except where more is better (≥).",
+        "",
+        "| | / Spark | / Spark tuned | size, rounds, date |",
+        "|---|---|---|---|",
+    ]
+    for name, entry in results["workloads"].items():
+        cells = []
+        for peer in ("spark", "tuned"):
+            text, met = cells_of(entry, WORKLOADS[name], peer)
+            cells.append(text if met else f"{text}: **missed**")
+        when = f"{entry['mode']}, {entry['rounds']}, {entry['date']}"
+        lines.append(f"| {WORKLOADS[name].title} | {' | '.join(cells)} | {when} |")
+    return "\n".join([*lines, *(f"\n{note}" for note in notes)])

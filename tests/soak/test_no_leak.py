@@ -1,0 +1,26 @@
+"""Two thousand batches hold no more of the JVM than five hundred did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.soak.long_run import run
+
+BATCHES = 2_000
+EVERY = 500
+
+
+def test_a_query_holds_no_more_after_two_thousand_batches(
+    spark: SparkSession, checkpoint: Path
+) -> None:
+    measured = run(spark, checkpoint, BATCHES, EVERY)
+    assert list(measured) == list(range(EVERY, BATCHES + 1, EVERY))
+    first, last = measured[EVERY], measured[BATCHES]
+    held = {batch_id: vitals.py4j_references for batch_id, vitals in measured.items()}
+    # A leak of one object in a batch would be 1,500 of them.
+    assert last.py4j_references - first.py4j_references < 50, held
+    assert last.python_threads <= first.python_threads + 2, measured
+    assert last.python_descriptors <= first.python_descriptors + 5, measured
+    assert last.jvm_descriptors <= first.jvm_descriptors + 20, measured

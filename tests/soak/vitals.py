@@ -1,0 +1,62 @@
+"""What a long run may not let grow, and how it is measured."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """The size of a process pair, Python and its JVM, at one moment."""
+
+    python_rss_mb: float
+    jvm_heap_mb: float
+    py4j_references: int
+    python_threads: int
+    jvm_threads: int
+    python_descriptors: int
+    jvm_descriptors: int
+
+    def as_figures(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def take(spark: SparkSession) -> Vitals:
+    """Measure now, after a collection of garbage: what is left is held by somebody."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    for _ in range(2):
+        jvm.java.lang.System.gc()
+    management = jvm.java.lang.management.ManagementFactory
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    return Vitals(
+        python_rss_mb=_resident() / _MEGABYTE,
+        jvm_heap_mb=management.getMemoryMXBean().getHeapMemoryUsage().getUsed() / _MEGABYTE,
+        py4j_references=references(spark),
+        python_threads=threading.active_count(),
+        jvm_threads=int(management.getThreadMXBean().getThreadCount()),
+        python_descriptors=_descriptors(os.getpid()),
+        jvm_descriptors=_descriptors(pid),
+    )
+
+
+def references(spark: SparkSession) -> int:
+    """The objects of the JVM that are kept alive because Python may still ask for them."""
+    server = spark.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
+    return int(server.getGateway().getBindings().size())
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
