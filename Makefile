@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all test-web simulate crash bench demo clean
+.PHONY: help setup check test test-all test-web simulate crash bench demo docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +49,12 @@ bench: setup ## Penstock beside Spark's own engine, as ratios; QUICK=1 for a few
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py
 
+docs: setup ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html is the first page. With search: $(BIN)/python -m http.server -d site"
+
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 

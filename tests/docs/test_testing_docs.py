@@ -50,6 +50,21 @@ def test_the_job_as_a_script(
     assert {row.value for row in spark.read.parquet(paths[2]).collect()} == {"one", "two"}
 
 
+@pytest.mark.extended
+def test_the_command_with_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At one point only: each takes three runs with a Spark of their own."""
+    (job,) = SCRIPTS
+    (tmp_path / "job.py").write_text(job)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\ntwo\n")
+    (line,) = re.findall(r"^```sh\npenstock (crashtest .*)\n```$", PAGE, re.MULTILINE)
+    command, *rest = line.split()
+    words = [sys.executable, "-m", "penstock.cli", command, "--point", "after_sink", *rest]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "exactly once" in ran.stdout
+
+
 def test_what_the_page_shows_of_a_failure() -> None:
     shown = "\n".join(f"  {line}" for line in side_by_side([(0, 3)], [(0, 2)]).splitlines())
     assert shown in PAGE

@@ -1,0 +1,154 @@
+"""Every page is followed like a reader would follow it: its commands run, its Python runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+from typer.main import get_command
+
+from penstock.api.runner import Outcome
+from penstock.cli.main import app
+from tests.docs.blocks import EXECUTED, PAGES, ROOT, SHOWN, Block, blocks_of, is_as_shown
+from tests.docs.clicks import clicks
+from tests.docs.reader import Reader
+
+DOCS = ROOT / "docs"
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+GOLDEN = ROOT / "tests" / "golden" / "spark-4.3.0" / "windowed"
+
+# By which test a page is followed.
+WITH_SPARK = ["index.md", "run.md", "operate.md", "engine.md"]
+WITHOUT_SPARK = ["checkpoint.md"]
+ELSEWHERE = ["testing.md"]  # test_testing_docs.py
+
+
+def test_every_page_with_something_to_run_is_followed() -> None:
+    pages = {block.page for block in BLOCKS if block.kind in EXECUTED}
+    assert pages == {*WITH_SPARK, *WITHOUT_SPARK, *ELSEWHERE}
+
+
+def test_every_block_says_what_it_is() -> None:
+    assert [str(block) for block in BLOCKS if block.kind not in EXECUTED | SHOWN] == []
+    assert [str(block) for block in BLOCKS if block.has_stray_command] == []
+
+
+def test_the_pages_that_need_spark(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.docs.follow", *WITH_SPARK],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    wanted = [block for block in BLOCKS if block.page in WITH_SPARK and block.kind in EXECUTED]
+    assert len(re.findall("^.* works ", ran.stdout, re.MULTILINE)) == len(wanted)
+
+
+@pytest.mark.parametrize("page", WITHOUT_SPARK)
+def test_a_page_about_checkpoints(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    clicks(tmp_path / "checkpoints" / "clicks")
+    reader = Reader()
+    for block in blocks_of(DOCS / page):
+        reader.follow(block)
+
+
+@pytest.mark.extended
+def test_the_demo() -> None:
+    ran = subprocess.run(
+        [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+# What the pages say about the code.
+
+
+def _subcommand(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that the first words name, and the words after them."""
+    command: Any = get_command(app)
+    while words and (known := getattr(command, "commands", None)):
+        name, *words = words
+        assert name in known, f"{name!r} is none of {', '.join(known)}"
+        command = known[name]
+    return command, words
+
+
+def _options(command: Any) -> set[str]:
+    names = {name for parameter in command.params for name in parameter.opts}
+    return {name for name in names if name.startswith("--")} - {"--help"}
+
+
+def _mentions() -> list[str]:
+    """Every `penstock ...` in code: in a line of prose, and in a block, in the README too."""
+    texts = [path.read_text() for path in [*PAGES, ROOT / "README.md"]]
+    inline = [re.sub(r"\s+", " ", m) for t in texts for m in re.findall(r"`(penstock [^`]+)`", t)]
+    in_blocks = [m for t in texts for m in re.findall(r"^(?:\$ )?(penstock .*)$", t, re.MULTILINE)]
+    return sorted({re.sub(r"\s+#.*", "", mention) for mention in inline + in_blocks})
+
+
+@pytest.mark.parametrize("mention", _mentions())
+def test_a_command_that_is_named_exists_and_has_the_options_it_is_named_with(mention: str) -> None:
+    command, rest = _subcommand(mention.split()[1:])
+    own = rest
+    if command.name in ("run", "crashtest"):  # what comes after the script is the script's
+        own = rest[: next((i for i, w in enumerate(rest) if w.endswith(".py")), len(rest))]
+    assert {word for word in own if word.startswith("--")} <= _options(command)
+
+
+def test_the_options_of_run_are_all_there() -> None:
+    page = (DOCS / "run.md").read_text()
+    in_table = set(re.findall(r"`(--[a-z-]+)", "\n".join(re.findall(r"^\| `--.*", page, re.M))))
+    command, _ = _subcommand(["run"])
+    assert in_table == _options(command)
+
+
+def test_the_exit_codes_of_run() -> None:
+    page = (DOCS / "run.md").read_text()
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert codes == {*Outcome, 2}
+
+
+@pytest.mark.parametrize("page", ["engine.md"])
+def test_what_is_shown_of_files_is_in_them(page: str) -> None:
+    titled: list[Block] = [block for block in blocks_of(DOCS / page) if block.title]
+    assert len(titled) == 3
+    for block in titled:
+        assert is_as_shown((GOLDEN / block.title).read_text(), block.text), str(block)
+
+
+def test_the_phases_in_the_diagram_are_the_engine_s() -> None:
+    diagram = (DOCS / "images" / "batch.svg").read_text()
+    named = re.findall(r'class="phase"[^>]*>([^<]*)<', diagram)
+    shown = {word for text in named for word in re.findall(r"\b[a-z]+[A-Z]\w*", text)}
+    source = "\n".join(path.read_text() for path in (ROOT / "src/penstock/engine").glob("*.py"))
+    reported = set(re.findall(r'report_time_taken\("(\w+)"\)', source))
+    assert shown == reported | {"latestOffset", "getOffset"}
+
+
+def test_the_rooms_may_import_what_the_page_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    page = (DOCS / "engine.md").read_text().partition("## The rooms")[2]
+    said = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    rooms = {name for name, _ in said}
+    assert len(rooms) == 7
+    for name, imports in said:
+        forbidden = {
+            module.removeprefix("penstock.")
+            for contract in project["tool"]["importlinter"]["contracts"]
+            if f"penstock.{name}" in contract["source_modules"]
+            for module in contract["forbidden_modules"]
+        }
+        assert set(re.findall(r"`(\w+)`", imports)) == rooms - forbidden - {name}

@@ -1,0 +1,70 @@
+"""`make docs`: the site builds strictly, has every page, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import PAGES, ROOT
+
+_OUTSIDE = re.compile(r"^(https?:)?//")
+_LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+
+
+class _Assets(HTMLParser):
+    """What a page makes a browser load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        value = dict(attrs).get(_LOADED.get(tag, ""))
+        if value is not None:
+            self.found.append(value)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def test_every_page_and_every_decision_is_there(site: Path) -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    for page in [*PAGES, *decisions]:
+        built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert built.exists(), f"{page.name} is not in the site"
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assets = _Assets()
+        assets.feed(page.read_text())
+        assert assets.found
+        assert [asset for asset in assets.found if _OUTSIDE.match(asset)] == [], page.name
+    for style in [*site.rglob("*.css"), *site.rglob("*.svg")]:
+        assert not re.search(r"(url\(|@import |href=)[\"']?(https?:)?//", style.read_text()), style
+
+
+def test_the_target_builds_it_and_clean_removes_it() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^docs:.*\n.*mkdocs build .*--strict", makefile, re.MULTILINE)
+    assert re.search(r"^\trm -rf .*\bsite\b", makefile, re.MULTILINE)
+    assert "site/" in (ROOT / ".gitignore").read_text().splitlines()
