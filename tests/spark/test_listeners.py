@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException as PySparkStreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -102,9 +104,6 @@ def test_start_returns_after_the_listeners_were_told(session: SparkSession, list
 def test_the_end_of_a_query_that_failed_names_the_error(
     session: SparkSession, listen: Listen
 ) -> None:
-    def boom(df: Any, batch_id: int) -> None:
-        raise KeyError("boom")
-
     recorder = Recorder()
     listen(recorder)
     query = write_stream(read_stream(Numbers(1), session)).foreachBatch(boom).start()
@@ -114,6 +113,35 @@ def test_the_end_of_a_query_that_failed_names_the_error(
     [terminated] = recorder.of_kind(QueryTerminatedEvent)
     assert "KeyError" in terminated.exception
     assert "in boom" in terminated.exception
+
+
+def boom(df: DataFrame, batch_id: int) -> None:
+    raise KeyError("boom")
+
+
+@pytest.mark.parametrize(
+    ("function", "condition"),
+    [(None, "FAILED_READ_FILE.NO_HINT"), (boom, "FOREACH_BATCH_USER_FUNCTION_ERROR")],
+)
+def test_the_condition_of_the_error_is_that_of_spark_s_own_engine(
+    session: SparkSession,
+    listen: Listen,
+    tmp_path: Path,
+    function: Callable[[DataFrame, int], None] | None,
+    condition: str,
+) -> None:
+    recorder = Recorder()
+    listen(recorder)
+    (tmp_path / "a.parquet").write_text("as if this were a file of parquet")
+    rows = session.readStream.schema("n long").parquet(str(tmp_path))
+    for writer in (rows.writeStream, write_stream(rows)):
+        writer = writer.foreachBatch(function) if function else writer.format("noop")
+        query = writer.trigger(availableNow=True).start()
+        with pytest.raises(PySparkStreamingQueryException):
+            query.awaitTermination()
+    eventually(lambda: len(recorder.of_kind(QueryTerminatedEvent)) == 2, "both ends")
+    ends = recorder.of_kind(QueryTerminatedEvent)
+    assert [end.errorClassOnException for end in ends] == [condition, condition]
 
 
 @pytest.mark.filterwarnings("ignore")

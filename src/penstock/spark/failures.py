@@ -22,6 +22,7 @@ _SIGNS_OF_ANOTHER = (
     "Race while writing batch",  # the log of a file sink
     "Multiple streaming queries are concurrently using",  # either, on a file system that renames
 )
+_MARK = "_penstock_of_batch_function"
 _WRAPPER = "java.lang.reflect.UndeclaredThrowableException"
 
 
@@ -101,13 +102,24 @@ def _messages(error: Py4JJavaError | CapturedException) -> Iterator[str]:
 
 
 def error_class(error: BaseException) -> str | None:
-    """The condition of Spark's error framework that an error has, if it has one."""
-    condition = getattr(error, "getCondition", None)
-    if callable(condition):
-        with contextlib.suppress(Exception):
-            found = condition()
-            return found if isinstance(found, str) else None
+    """The condition of Spark's error framework that an error has, if it has one.
+
+    Whatever a function raised that foreachBatch called has the one that Spark has for these.
+    """
+    if getattr(error, _MARK, False):
+        return "FOREACH_BATCH_USER_FUNCTION_ERROR"
+    holder: Any = error.java_exception if isinstance(error, Py4JJavaError) else error
+    with contextlib.suppress(Exception):
+        found = holder.getCondition()
+        return found if isinstance(found, str) else None
     return None
+
+
+def of_batch_function(error: BaseException) -> BaseException:
+    """The same error, marked as raised by a function that foreachBatch called."""
+    with contextlib.suppress(Exception):  # an error without room for it goes unmarked
+        setattr(error, _MARK, True)
+    return error
 
 
 def _full_text(error: BaseException) -> str:

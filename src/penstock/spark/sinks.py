@@ -11,7 +11,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import UnknownSinkError
-from penstock.spark.failures import unwrapped
+from penstock.spark.failures import of_batch_function, unwrapped
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 
@@ -159,7 +159,7 @@ class PythonBatchSink(SparkSink):
             self._jvm.cls("SQLExecution").withNewExecutionId(execution, self._jvm.none, body)
         except Exception:
             if body.error is not None:
-                raise body.error from body.error.__cause__
+                raise of_batch_function(body.error) from body.error.__cause__
             raise
         return None
 
