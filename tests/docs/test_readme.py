@@ -29,7 +29,9 @@ def test_the_blocks_of_the_readme_run_one_after_the_other(
     assert [line for line in printed if line.startswith(("0 ", "9 "))] == ["0 1000", "9 1000"]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "simulate", "crash", "test-web"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "docs", "check", "simulate", "crash", "test-web"]
+)
 def test_the_targets_it_names_exist(target: str) -> None:
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     assert f"make {target}" in README
