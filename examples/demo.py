@@ -154,7 +154,7 @@ def _line(progress: Any) -> str:
 
 
 def act_penstock(work: Workspace, *, die: bool) -> None:
-    spark = quiet_session("penstock demo", work.spark_log)
+    spark = quiet_session("penstock demo", work.spark_log, short_lived=True)
     writer = (
         penstock.write_stream(revenue(spark, work))
         .format("parquet")
@@ -168,7 +168,7 @@ def act_penstock(work: Workspace, *, die: bool) -> None:
 
 
 def act_spark(work: Workspace) -> None:
-    spark = quiet_session("penstock demo", work.spark_log)
+    spark = quiet_session("penstock demo", work.spark_log, short_lived=True)
     query = (
         revenue(spark, work)
         .writeStream.format("parquet")

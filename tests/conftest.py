@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.java import prepare_environment
+from penstock.spark.quiet import SHORT_LIVED_JVM
+
+# Of every JVM that a test starts, in whatever process.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
 
 
 @pytest.fixture(scope="session")

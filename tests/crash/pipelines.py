@@ -185,7 +185,7 @@ _CONF = {
 
 def run_pipeline(name: str, work: Workspace, kill_at: str) -> None:
     """Run a pipeline on what is there, in this process, or until the process is killed."""
-    spark = quiet_session(f"crash {name}", work.log, _CONF)
+    spark = quiet_session(f"crash {name}", work.log, _CONF, short_lived=True)
     writer = write_stream(PIPELINES[name].query(spark, work)).format("parquet")
     writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
     if kill_at != "-":

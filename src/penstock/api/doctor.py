@@ -60,7 +60,7 @@ def diagnose() -> Diagnosis:
     with tempfile.TemporaryDirectory() as folder:
         log_file = Path(folder) / "spark.log"
         try:
-            spark = quiet_session("penstock doctor", log_file)
+            spark = quiet_session("penstock doctor", log_file, short_lived=True)
         except Exception as exc:
             tail = log_file.read_text(errors="replace")[-500:] if log_file.exists() else ""
             findings.append(Finding("Spark", f"does not start: {exc}\n{tail}".strip(), False))

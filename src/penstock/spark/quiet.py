@@ -25,25 +25,36 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that is gone before optimising its code would have paid off, as in tests."""
+
 
 def quiet_session(
-    name: str, log_file: str | os.PathLike[str], conf: Mapping[str, str] | None = None
+    name: str,
+    log_file: str | os.PathLike[str],
+    conf: Mapping[str, str] | None = None,
+    *,
+    short_lived: bool = False,
 ) -> SparkSession:
     """A local session on two cores whose JVM writes its log to a file instead of the terminal.
 
     Settings in `conf` win over the ones made here. Where a session runs already, that one is
-    returned, with its log where it is.
+    returned, with its log where it is. One that is `short_lived` starts quickly and is slow at
+    long work.
     """
     prepare_environment()
     with tempfile.TemporaryDirectory() as folder:
         properties = Path(folder) / "log4j2.properties"
         properties.write_text(_LOG4J)
+        java_options = f"-Dlog4j2.configurationFile={properties.as_uri()}"
+        if short_lived:
+            java_options += f" {SHORT_LIVED_JVM}"
         settings = {
             "spark.master": "local[2]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={properties.as_uri()}",
+            "spark.driver.extraJavaOptions": java_options,
             **(conf or {}),
         }
         builder = SparkSession.builder.appName(name)

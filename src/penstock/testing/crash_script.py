@@ -128,7 +128,9 @@ def judge(
     With the session that is there; if there is none, with one that lasts no longer than this.
     """
     running = SparkSession.getActiveSession()
-    spark = running or quiet_session("penstock crashtest", run.folder / "reader.log")
+    spark = running or quiet_session(
+        "penstock crashtest", run.folder / "reader.log", short_lived=True
+    )
     try:
         expected = _rows(read_output, spark, run.folder / "uncrashed")
         trials = [

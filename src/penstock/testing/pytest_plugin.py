@@ -32,7 +32,8 @@ def penstock_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSe
     running = SparkSession.getActiveSession()
     folder = tmp_path_factory.mktemp("penstock-spark")
     conf = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
-    session = running or quiet_session("penstock tests", folder / "spark.log", conf)
+    log = folder / "spark.log"
+    session = running or quiet_session("penstock tests", log, conf, short_lived=True)
     yield session
     if running is None:
         session.stop()
