@@ -29,41 +29,42 @@ from penstock.spark.support import require_supported
 class ReplayedBatch:
     """A batch bound to its sources and its recorded offsets, with the settings of the batch.
 
-    Its frames are read on the thread that asks for them.
+    It takes what lies after `start` up to `end`. Its frames are read on the thread that asks for
+    them.
     """
 
     def __init__(self, df: DataFrame, location: str, batch_id: int | None) -> None:
         require_supported(df.sparkSession)
         self._spark = df.sparkSession
-        self._session = SparkStreamSession(df.sparkSession)
-        self.checkpoint = _open(self._session, location)
+        self.session = SparkStreamSession(df.sparkSession)
+        self.checkpoint = _open(self.session, location)
         self.batch_id, entry, before = _entries(self.checkpoint, batch_id)
         self.metadata = entry.metadata or OffsetSeqMetadata()
         if entry.metadata is not None:
-            self._session.apply_recorded_conf(entry.metadata)
+            self.session.apply_recorded_conf(entry.metadata)
         analyzed = df._jdf.queryExecution().analyzed()
-        self.is_stateful = is_stateful(self._session, analyzed)
-        self._plan = self._bind(analyzed)
-        self._start = StreamProgress() if before is None else self._progress(before)
-        self._end = self._progress(entry)
+        self.is_stateful = is_stateful(self.session, analyzed)
+        self.plan = self._bind(analyzed)
+        self.start = StreamProgress() if before is None else self._progress(before)
+        self.end = self._progress(entry)
         self._data: dict[DataStream, object] | None = None
 
     @property
     def sources(self) -> list[DataStream]:
         """The distinct sources, in plan order."""
-        return list(dict.fromkeys(self._plan.sources))
+        return list(dict.fromkeys(self.plan.sources))
 
     def range_of(self, source: DataStream) -> tuple[str | None, str | None]:
         """What the batch takes from a source: after the first offset, up to the second."""
-        start, end = self._start.get(source), self._end.get(source)
+        start, end = self.start.get(source), self.end.get(source)
         return start.json if start else None, end.json if end else None
 
     def input(self, source: DataStream) -> DataFrame:
         """What the batch reads from one source; no rows if it had nothing new."""
-        leaf = next(leaf for leaf in self._plan.leaves if leaf.source is source)
+        leaf = next(leaf for leaf in self.plan.leaves if leaf.source is source)
         data = self._read()
         plan = leaf.plan_for(data.get(source))
-        execution = self._plan.incremental_execution(plan, self._request(data))
+        execution = self.plan.incremental_execution(plan, self._request(data))
         return ordinary_frame(self._spark, execution)
 
     def output(self) -> DataFrame:
@@ -75,7 +76,7 @@ class ReplayedBatch:
                 "Its input can be replayed. For its output, fork the checkpoint with `penstock "
                 f"checkpoint fork DIR NEW --at {self.batch_id - 1}` and run the query on the fork."
             )
-        execution = self._plan.prepare(self._request(self._read()))
+        execution = self.plan.prepare(self._request(self._read()))
         return ordinary_frame(self._spark, execution.jvm_execution)
 
     def close(self) -> None:
@@ -85,9 +86,9 @@ class ReplayedBatch:
                 source.stop()
 
     def _bind(self, analyzed: Any) -> SparkQueryPlan:
-        jvm = self._session.jvm
+        jvm = self.session.jvm
         if isinstance(self.checkpoint.files, LocalFiles):
-            self._session.use_plain_local_files()
+            self.session.use_plain_local_files()
         spec = QuerySpec(
             analyzed=analyzed,
             sink=PythonBatchSink(self._spark, lambda frame, batch_id: None),
@@ -98,17 +99,17 @@ class ReplayedBatch:
         known = StreamMetadata.read(self.checkpoint.files)
         run_id = str(uuid.uuid4())
         identity = QueryIdentity(known.id if known else run_id, run_id, None)
-        return SparkQueryPlan(self._session, identity, self.checkpoint, spec)
+        return SparkQueryPlan(self.session, identity, self.checkpoint, spec)
 
     def _progress(self, entry: OffsetSeq) -> StreamProgress:
-        return StreamProgress.from_offset_seq(entry, self._plan.sources, self._plan.source_ids)
+        return StreamProgress.from_offset_seq(entry, self.plan.sources, self.plan.source_ids)
 
     def _read(self) -> dict[DataStream, object]:
         if self._data is None:
             self._data = {
-                source: source.get_batch(self._start.get(source), end)
-                for source, end in self._end.items()
-                if self._start.get(source) != end
+                source: source.get_batch(self.start.get(source), end)
+                for source, end in self.end.items()
+                if self.start.get(source) != end
             }
         return self._data
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.checkpoint.versions import parse_version
 from penstock.errors import CheckpointError, MalformedLogError, SurgeryRefusedError
@@ -79,6 +80,22 @@ class CompactibleLog:
                     f"{path} has a line that is not JSON: {line[:80]!r}"
                 ) from exc
         return lines[1:]
+
+    def entries_between(self, after: int, last: int) -> list[dict[str, Any]]:
+        """What was logged after an entry up to another, both by number, in its order.
+
+        An entry whose own file is gone is read from the file that it was compacted into. Raises
+        MalformedLogError if there is none.
+        """
+        found = []
+        for number in range(after + 1, last + 1):
+            holders = [n for n in sorted(self.files) if n > number and self.is_compact(n)]
+            holder = number if number in self.files else next(iter(holders), None)
+            if holder is None:
+                raise MalformedLogError(f"{self.path} has no entry {number}")
+            entries = [json.loads(line) for line in self.entry_lines(holder)]
+            found += [entry for entry in entries if entry.get("batchId") == number]
+        return found
 
     @property
     def is_file_log(self) -> bool:

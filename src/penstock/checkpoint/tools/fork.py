@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.activity import activity_of
-from penstock.checkpoint.tools.surgery import rewind
+from penstock.checkpoint.tools.compactible_log import CompactibleLog
+from penstock.checkpoint.tools.surgery import rewind, source_directories
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView, local_path, twin_of
 from penstock.errors import SurgeryRefusedError
 
@@ -76,6 +77,19 @@ def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> F
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return Fork(new, identity.id, at, next_batch, tuple(warnings))
+
+
+def fork_before(view: CheckpointView, location: str | Path, batch: int) -> Fork:
+    """Copy a checkpoint like `fork`, so that a batch is the next to be planned in the copy."""
+    if batch > 0:
+        return fork(view, location, at=batch - 1)
+    made = fork(view, location)
+    for name in ("offsets", "commits", "state"):
+        shutil.rmtree(made.path / name, ignore_errors=True)
+    for directory in source_directories(CheckpointView(made.path)):
+        if CompactibleLog.scan(directory).is_file_log:
+            shutil.rmtree(directory)
+    return replace(made, at=None, next_batch=0)
 
 
 def _require_free(root: Path, new: Path) -> None:

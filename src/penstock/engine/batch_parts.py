@@ -1,0 +1,264 @@
+"""A batch cut in two, and its parts again: how the range that makes it fail is narrowed.
+
+A part of a batch is what each of its sources brings to it. Sources differ in how they can be cut:
+
+    a source of files      by its files, as its own log has them
+    Kafka                  by records: every number between two offsets is an offset
+    any other that heeds   where the source itself ends a batch from the same start
+    a read limit           under a smaller limit
+    all others             not at all: they are in one half or in the other
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.engine.data_stream import DataStream, MicroBatchStream
+from penstock.engine.offsets import Offset, SerializedOffset
+from penstock.engine.read_limit import CompositeReadLimit, ReadLimit, ReadMaxFiles, ReadMaxRows
+
+_MOST_STEPS = 10_000
+"""How many offsets of a source are looked at one by one where their order is not known."""
+
+
+class SourcePart(ABC):
+    """What one source brings to a part of a batch: a stretch of it, which may be empty."""
+
+    source: DataStream
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """How many units it holds; None if that cannot be told."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What the size counts, in the singular."""
+
+    @abstractmethod
+    def halves(self) -> tuple[SourcePart, SourcePart] | None:
+        """Two parts that make up this one, neither of them empty; None if it cannot be cut."""
+
+    @abstractmethod
+    def beginning(self) -> SourcePart:
+        """The empty part before this one."""
+
+    @abstractmethod
+    def ending(self) -> SourcePart:
+        """The empty part after this one."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as the log of a file source has it."""
+
+    path: str
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class FilesPart(SourcePart):
+    """Files of a file source, whose own log is in `directory` below `sources`."""
+
+    source: DataStream
+    directory: str
+    files: tuple[SourceFile, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.files
+
+    @property
+    def size(self) -> int:
+        return len(self.files)
+
+    @property
+    def unit(self) -> str:
+        return "file"
+
+    def halves(self) -> tuple[SourcePart, SourcePart] | None:
+        if len(self.files) < 2:
+            return None
+        middle = len(self.files) // 2
+        return replace(self, files=self.files[:middle]), replace(self, files=self.files[middle:])
+
+    def beginning(self) -> SourcePart:
+        return replace(self, files=())
+
+    ending = beginning
+
+
+@dataclass(frozen=True)
+class OffsetsPart(SourcePart):
+    """What lies after `start` up to and including `end`. No start is the source's beginning."""
+
+    source: DataStream
+    start: Offset | None
+    end: Offset | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start == self.end
+
+    @property
+    def size(self) -> int | None:
+        if self.is_empty or self.end is None:
+            return 0
+        return None if self.start is None else _distance(self.start, self.end)
+
+    @property
+    def unit(self) -> str:
+        return "record" if self._is_kafka else "offset"
+
+    @property
+    def _is_kafka(self) -> bool:
+        return str(self.source).startswith("KafkaV2[")
+
+    def halves(self) -> tuple[SourcePart, SourcePart] | None:
+        if self.is_empty or self.end is None or not self.source.supports_admission_control:
+            return None
+        begin = self.start
+        if begin is None and isinstance(self.source, MicroBatchStream):
+            begin = self.source.initial_offset()
+        middle = _middle_record(begin, self.end) if self._is_kafka else None
+        middle = middle or _middle_by_asking(self.source, begin, self.end)
+        if middle is None:
+            return None
+        return replace(self, end=middle), replace(self, start=middle)
+
+    def beginning(self) -> SourcePart:
+        return replace(self, end=self.start)
+
+    def ending(self) -> SourcePart:
+        return replace(self, start=self.end)
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """A part of a batch. `is_last` if it is one that the batch ends with."""
+
+    sources: tuple[SourcePart, ...]
+    is_last: bool = True
+
+    @property
+    def with_data(self) -> list[SourcePart]:
+        return [part for part in self.sources if not part.is_empty]
+
+    def halves(self) -> tuple[BatchPart, BatchPart] | None:
+        """Two parts to be run one after the other instead of this one; None if it is minimal.
+
+        Every source that can be cut is cut; the others are in the second part. When none can be
+        cut any more, the first source with data is told apart from the rest.
+        """
+        cuts = [part.halves() for part in self.sources]
+        if not any(cuts):
+            if len(self.with_data) < 2:
+                return None
+            first = next(i for i, part in enumerate(self.sources) if not part.is_empty)
+            cuts[first] = self.sources[first], self.sources[first].ending()
+        halves = [
+            cut or (part.beginning(), part) for cut, part in zip(cuts, self.sources, strict=True)
+        ]
+        return (
+            BatchPart(tuple(first for first, _ in halves), is_last=False),
+            BatchPart(tuple(second for _, second in halves), is_last=self.is_last),
+        )
+
+
+def _middle_record(start: Offset | None, end: Offset) -> Offset | None:
+    """The position after half of the records, partition by partition; None if there is none."""
+    total = None if start is None else _distance(start, end)
+    if start is None or total is None or total < 2:
+        return None
+    left = total // 2
+    position: dict[str, dict[str, int]] = json.loads(start.json)
+    for topic, partitions in json.loads(end.json).items():
+        for partition, last in partitions.items():
+            taken = min(left, last - position[topic][partition])
+            position[topic][partition] += taken
+            left -= taken
+    return SerializedOffset(json.dumps(position, separators=(",", ":")))
+
+
+def _middle_by_asking(source: DataStream, start: Offset | None, end: Offset) -> Offset | None:
+    """An offset between two at which the source ends a batch under a limit; None for none.
+
+    Where offsets are numbers it is about the middle, else the middle of all there are.
+    """
+    size = _distance(start, end)
+    while size is not None and size > 1:
+        size //= 2
+        offset = source.latest_offset(start, _limit_of(source, size))
+        if offset is not None and offset != start and _lies_between(offset, start, end):
+            return offset
+    steps = _steps_between(source, start, end)
+    return steps[len(steps) // 2] if steps else None
+
+
+def _steps_between(source: DataStream, start: Offset | None, end: Offset) -> list[Offset]:
+    """Every offset that the source knows between two; none if its steps do not lead to the end."""
+    smallest = _limit_of(source, 1)
+    steps: dict[Offset, None] = {}
+    at = start
+    while len(steps) < _MOST_STEPS:
+        step = source.latest_offset(at, smallest)
+        if step == end:
+            return list(steps)
+        if step is None or step == start or step in steps:
+            return []
+        steps[step] = None
+        at = step
+    return []
+
+
+def _limit_of(source: DataStream, size: int) -> ReadLimit:
+    """A limit of the kind that the source was configured with; of rows if with none."""
+    limit = source.default_read_limit()
+    limits = limit.limits if isinstance(limit, CompositeReadLimit) else (limit,)
+    counts_files = any(isinstance(one, ReadMaxFiles) for one in limits)
+    return ReadMaxFiles(size) if counts_files else ReadMaxRows(size)
+
+
+def _lies_between(offset: Offset, start: Offset | None, end: Offset) -> bool:
+    after, before = _distance(start, offset), _distance(offset, end)
+    return after is not None and before is not None and before > 0
+
+
+def _distance(start: Offset | None, end: Offset) -> int | None:
+    """By how much the whole numbers in two offsets differ, none of them smaller at the end.
+
+    From no start it is taken from zero. None for offsets that differ in anything but numbers.
+    """
+    ends = dict(_leaves(json.loads(end.json)))
+    starts = dict.fromkeys(ends, 0) if start is None else dict(_leaves(json.loads(start.json)))
+    if starts.keys() != ends.keys():
+        return None
+    total = 0
+    for place, last in ends.items():
+        first = starts[place]
+        if _is_number(first) and _is_number(last) and first <= last:
+            total += last - first
+        elif first != last:
+            return None
+    return total
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _leaves(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, (*place, key))
+    else:
+        yield place, value

@@ -1,0 +1,206 @@
+"""How a batch is cut: by files, by records, by asking the source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.engine.batch_parts import (
+    BatchPart,
+    FilesPart,
+    OffsetsPart,
+    SourceFile,
+    SourcePart,
+)
+from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
+from penstock.engine.offsets import Offset, SerializedOffset
+from penstock.engine.read_limit import (
+    CompositeReadLimit,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+)
+
+
+def at(value: Any) -> Offset:
+    return SerializedOffset(json.dumps(value, separators=(",", ":")))
+
+
+class Asked(Source):
+    """A source that answers as a test has it; from no start it begins at `first`."""
+
+    def __init__(
+        self, answer: Callable[[Any, int], Any], first: Any = 0, limit: ReadLimit | None = None
+    ) -> None:
+        self._answer = answer
+        self._first = first
+        self._limit = limit
+        self.limits: list[ReadLimit] = []
+
+    @property
+    def supports_admission_control(self) -> bool:
+        return True
+
+    def default_read_limit(self) -> ReadLimit:
+        return self._limit or super().default_read_limit()
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        self.limits.append(limit)
+        count = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
+        count = limit.max_files if isinstance(limit, ReadMaxFiles) else count
+        end = self._answer(self._first if start is None else json.loads(start.json), count)
+        return None if end is None else at(end)
+
+    def get_offset(self) -> Offset | None:
+        raise NotImplementedError
+
+    def get_batch(self, start: Offset | None, end: Offset) -> object:
+        raise NotImplementedError
+
+    def commit(self, end: Offset) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+class Kafka(MicroBatchStream):
+    def __init__(self, first: Any) -> None:
+        self._first = first
+
+    def __str__(self) -> str:
+        return "KafkaV2[Subscribe[clicks]]"
+
+    @property
+    def supports_admission_control(self) -> bool:
+        return True
+
+    def initial_offset(self) -> Offset:
+        return at(self._first)
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        return start
+
+    def get_batch(self, start: Offset | None, end: Offset) -> object:
+        raise NotImplementedError
+
+    def commit(self, end: Offset) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+def plus(start: int, count: int) -> int:
+    return start + count
+
+
+def pieces(part: SourcePart) -> list[SourcePart]:
+    """A part, cut until nothing can be cut any more."""
+    halves = part.halves()
+    return [part] if halves is None else [*pieces(halves[0]), *pieces(halves[1])]
+
+
+def ranges(part: SourcePart) -> list[tuple[Any, Any]]:
+    found = []
+    for piece in pieces(part):
+        assert isinstance(piece, OffsetsPart)
+        assert piece.end is not None
+        found.append(
+            (json.loads(piece.start.json) if piece.start else None, json.loads(piece.end.json))
+        )
+    return found
+
+
+def test_files_are_cut_down_to_one() -> None:
+    files = tuple(SourceFile(f"file:///in/{n}", n) for n in range(5))
+    part = FilesPart(Asked(plus), "0", files)
+    assert (part.size, part.unit, part.is_empty) == (5, "file", False)
+    assert [piece.files for piece in pieces(part) if isinstance(piece, FilesPart)] == [
+        (file,) for file in files
+    ]
+    assert part.beginning().is_empty
+    assert part.ending().is_empty
+
+
+@pytest.mark.parametrize("start", [None, 0])
+def test_numbers_are_cut_where_the_source_ends_a_batch(start: int | None) -> None:
+    source = Asked(plus)
+    part = OffsetsPart(source, None if start is None else at(start), at(5))
+    assert ranges(part) == [(start, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    assert all(isinstance(limit, ReadMaxRows) for limit in source.limits)
+
+
+def test_what_has_come_since_is_not_in_it() -> None:
+    """A source whose rows are sparse among its offsets goes beyond the end under a large limit."""
+    part = OffsetsPart(Asked(lambda start, count: start + 100 * count), at(0), at(250))
+    assert ranges(part) == [(0, 100), (100, 200), (200, 250)]
+
+
+def test_offsets_whose_order_nobody_knows_are_walked_through() -> None:
+    names = ["a", "x", "c", "b", "later"]
+    source = Asked(lambda start, count: names[min(names.index(start) + count, 4)])
+    part = OffsetsPart(source, at("a"), at("b"))
+    assert part.size is None
+    assert ranges(part) == [("a", "x"), ("x", "c"), ("c", "b")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda start, count: 8,  # all there is, whatever the limit
+        lambda start, count: 20,  # more than there was
+        lambda start, count: start,  # nothing any more
+        lambda start, count: None,
+    ],
+)
+def test_a_source_that_heeds_no_limit_cannot_be_cut(answer: Callable[[Any, int], Any]) -> None:
+    assert OffsetsPart(Asked(answer), at(0), at(8)).halves() is None
+
+
+def test_a_source_without_admission_control_cannot_be_cut() -> None:
+    class Rate(Asked):
+        @property
+        def supports_admission_control(self) -> bool:
+            return False
+
+    assert OffsetsPart(Rate(plus), at(0), at(8)).halves() is None
+
+
+def test_a_source_is_asked_in_its_own_kind_of_limit() -> None:
+    both = CompositeReadLimit((ReadMaxBytes(10), ReadMaxFiles(1000)))
+    source = Asked(plus, limit=both)
+    assert OffsetsPart(source, at(0), at(8)).halves() is not None
+    assert source.limits == [ReadMaxFiles(4)]
+
+
+@pytest.mark.parametrize("start", [None, {"clicks": {"0": 10, "1": 7}}])
+def test_kafka_is_cut_by_records(start: Any) -> None:
+    stream = Kafka({"clicks": {"0": 10, "1": 7}})
+    end = {"clicks": {"0": 11, "1": 10}}
+    part = OffsetsPart(stream, None if start is None else at(start), at(end))
+    assert part.unit == "record"
+    ends = [piece_end["clicks"] for _, piece_end in ranges(part)]
+    assert ends == [{"0": 11, "1": n} for n in (7, 8, 9, 10)]
+
+
+def part_of(source: DataStream, start: int, end: int) -> OffsetsPart:
+    return OffsetsPart(source, at(start), at(end))
+
+
+def test_all_sources_are_cut_and_told_apart_at_the_end() -> None:
+    one, two = Asked(plus), Asked(plus)
+    whole = BatchPart((part_of(one, 0, 2), part_of(two, 5, 6)))
+    first, second = whole.halves() or pytest.fail("not cut")
+    assert first == BatchPart((part_of(one, 0, 1), part_of(two, 5, 5)), is_last=False)
+    assert second == BatchPart((part_of(one, 1, 2), part_of(two, 5, 6)), is_last=True)
+    assert first.halves() is None
+    of_one, of_two = second.halves() or pytest.fail("not cut")
+    assert of_one == BatchPart((part_of(one, 1, 2), part_of(two, 5, 5)), is_last=False)
+    assert of_two == BatchPart((part_of(one, 2, 2), part_of(two, 5, 6)), is_last=True)
+    assert of_two.halves() is None
+    assert [part.source for part in of_two.with_data] == [two]
