@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStre
 
 from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
 from penstock.api.arming import armed_faults
+from penstock.api.intercept import start_interceptor
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
 from penstock.api.restart import FATAL, RestartingQuery, RestartPolicy
@@ -281,6 +282,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 "supported. Use processingTime, once or availableNow, or start this query with "
                 "Spark's own engine (df.writeStream)."
             )
+        intercept = start_interceptor()
+        if intercept is not None:
+            return intercept(self)
         if self._restart_policy is not None:
             return self._start_restarting(self._restart_policy, path, table)
         manager = streams(self._df.sparkSession)

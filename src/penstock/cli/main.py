@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import checkpoint
+from penstock.cli.bisect import bisect
 from penstock.cli.crashtest import crashtest
 from penstock.cli.output import output_for
 from penstock.cli.run import run
@@ -41,3 +42,4 @@ def doctor(json: Json = False) -> None:
 
 app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command(context_settings={"allow_interspersed_args": False})(crashtest)
+app.command(context_settings={"ignore_unknown_options": True})(bisect)

@@ -12,6 +12,7 @@ from rich.console import Console
 from penstock.cli.checkpoint_text import CheckpointText
 
 if TYPE_CHECKING:
+    from penstock.api.bisect_report import BisectReport
     from penstock.api.doctor import Diagnosis
     from penstock.checkpoint.tools.backup import Backup
     from penstock.checkpoint.tools.compare import Difference
@@ -53,6 +54,9 @@ class Output(ABC):
     def crash_report(self, report: CrashReport) -> None: ...
 
     @abstractmethod
+    def bisection(self, report: BisectReport) -> None: ...
+
+    @abstractmethod
     def error(self, error: Exception) -> None: ...
 
 
@@ -86,6 +90,9 @@ class TextOutput(CheckpointText, Output):
     def crash_report(self, report: CrashReport) -> None:
         print(report)
 
+    def bisection(self, report: BisectReport) -> None:
+        print(report)
+
 
 class JsonOutput(Output):
     """For programs: one JSON document."""
@@ -94,6 +101,9 @@ class JsonOutput(Output):
         self._print(diagnosis.to_dict())
 
     def crash_report(self, report: CrashReport) -> None:
+        self._print(report.to_dict())
+
+    def bisection(self, report: BisectReport) -> None:
         self._print(report.to_dict())
 
     def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None:

@@ -51,7 +51,7 @@ def run(
     at once. Exit codes: 0 the script ended, 1 it failed, 3 a query failed, 130 it was stopped;
     else what the script itself exited with.
     """
-    settings = dict(_key_value(setting) for setting in conf or ())
+    settings = dict(key_value(setting) for setting in conf or ())
     observing = Observing(
         watch, metrics_port, metrics_host, web_port, web_host, stall_seconds=stall_seconds
     )
@@ -126,7 +126,8 @@ def _exit_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
 
 
-def _key_value(setting: str) -> tuple[str, str]:
+def key_value(setting: str) -> tuple[str, str]:
+    """The two sides of a setting. Raises typer.BadParameter if it has not two."""
     key, equals, value = setting.partition("=")
     if not equals or not key:
         raise typer.BadParameter(f"{setting!r} is not key=value", param_hint="--conf")

@@ -1,0 +1,178 @@
+"""What bisecting a batch has found out, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.batch_parts import BatchPart, FilesPart, OffsetsPart, SourcePart
+
+_FILES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class SourceRange:
+    """What a part of a batch takes from one source.
+
+    After the offset `start` up to `end`, JSON texts; of a source of files it is `files` instead.
+    """
+
+    source: str
+    start: str | None
+    end: str | None
+    files: tuple[str, ...]
+    size: int | None
+    unit: str
+
+    @classmethod
+    def of(cls, part: SourcePart) -> SourceRange:
+        start = end = None
+        files: tuple[str, ...] = ()
+        if isinstance(part, OffsetsPart):
+            start = part.start.json if part.start else None
+            end = part.end.json if part.end else None
+        elif isinstance(part, FilesPart):
+            files = tuple(file.path for file in part.files)
+        return cls(str(part.source), start, end, files, part.size, part.unit)
+
+    @property
+    def amount(self) -> str:
+        """How much it is, as far as that is known."""
+        if self.size is None:
+            return "a range"
+        return f"{self.size} {self.unit}{'' if self.size == 1 else 's'}"
+
+    def __str__(self) -> str:
+        if not self.files:
+            return f"{self.amount}, {self.start or 'the beginning'} to {self.end}"
+        names = [path.rsplit("/", 1)[-1] for path in self.files]
+        if len(names) > _FILES_SHOWN:
+            names = [names[0], "...", names[-1]]
+        return f"{self.amount}, {', '.join(names)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "start": self.start,
+            "end": self.end,
+            "files": list(self.files),
+            "size": self.size,
+            "unit": self.unit,
+        }
+
+
+@dataclass(frozen=True)
+class BisectTrial:
+    """A part of the batch that was run, and what it died of; None if it did not."""
+
+    number: int
+    ranges: tuple[SourceRange, ...]
+    error: str | None
+
+    def __str__(self) -> str:
+        if len(self.ranges) == 1:
+            tried = str(self.ranges[0])
+        else:
+            tried = "; ".join(f"{one.source}: {one}" for one in self.ranges) or "no new data"
+        outcome = "passes" if self.error is None else f"fails: {self.error}"
+        return f"{self.number}. {tried} - {outcome}"
+
+    def to_dict(self) -> dict[str, Any]:
+        ranges = [one.to_dict() for one in self.ranges]
+        return {"number": self.number, "ranges": ranges, "error": self.error}
+
+
+@dataclass(frozen=True)
+class BisectReport:
+    """The trials, and the smallest part that fails; none if the whole batch did not.
+
+    `is_together` if both halves of that part were run one after the other and neither failed.
+    """
+
+    checkpoint: str
+    batch_id: int
+    trials: tuple[BisectTrial, ...]
+    smallest: tuple[SourceRange, ...] = ()
+    error: str | None = None
+    error_text: str | None = None
+    is_together: bool = False
+    is_planned: bool = True
+
+    @property
+    def is_found(self) -> bool:
+        return self.error is not None
+
+    @property
+    def hints(self) -> list[str]:
+        """What to do next."""
+        if not self.is_found:
+            return [
+                "If the failure is in the sink, or in a foreachBatch or foreach function, repeat "
+                "with --with-sink. If the cause is gone, start the query again.",
+            ]
+        place = f'penstock.replay(df, "{self.checkpoint}", {self.batch_id})'
+        hints = [f"The batch as ordinary DataFrames: {place}.input"]
+        if not self.is_planned:
+            return hints
+        if any(one.files for one in self.smallest):
+            hints.append(
+                "To go on without the files: move them away, then penstock checkpoint replan "
+                f"{self.checkpoint}"
+            )
+        else:
+            hints.append(
+                "To go on without the whole batch: penstock checkpoint skip " + self.checkpoint
+            )
+        return hints
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "checkpoint": self.checkpoint,
+            "batch": self.batch_id,
+            "found": self.is_found,
+            "smallest": [one.to_dict() for one in self.smallest],
+            "together": self.is_together,
+            "error": self.error,
+            "error_text": self.error_text,
+            "trials": [trial.to_dict() for trial in self.trials],
+            "hints": self.hints,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([*self._verdict(), *(f"  {hint}" for hint in self.hints)])
+
+    def _verdict(self) -> list[str]:
+        if not self.is_found:
+            return [f"Batch {self.batch_id} does not fail when it is run again."]
+        lines = [f"The smallest part of batch {self.batch_id} that fails:"]
+        for one in self.smallest:
+            lines += [f"  {one.source}", f"    {one.amount}"]
+            lines += [f"    {path}" for path in one.files]
+            if not one.files:
+                lines += [f"    after  {one.start or 'the beginning'}", f"    up to  {one.end}"]
+        if self.is_together:
+            lines.append("  It takes all of it: its two halves, one after the other, do not fail.")
+        return [*lines, f"  {self.error}"]
+
+
+def ranges_of(part: BatchPart) -> tuple[SourceRange, ...]:
+    """What a part takes from each source that has data in it."""
+    return tuple(SourceRange.of(one) for one in part.with_data)
+
+
+def brief(error: BaseException) -> str:
+    """An error in one line: of a Python traceback the last, of anything else the first."""
+    text = str(error).partition("JVM stacktrace:")[0].strip()
+    lines = [line for line in text.splitlines() if line.strip()]
+    name = type(error).__name__
+    traceback = _after_traceback(lines)
+    if traceback:
+        return traceback[-1].strip()
+    return f"{name}: {lines[0].strip()}" if lines else name
+
+
+def _after_traceback(lines: Sequence[str]) -> list[str]:
+    """The lines of a traceback that are not its frames: the error that it is of."""
+    starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent")]
+    return [line for line in lines[starts[-1] + 1 :] if line[0] != " "] if starts else []

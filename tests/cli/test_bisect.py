@@ -1,0 +1,151 @@
+"""`penstock bisect` on a script of its own, in this process and with its Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+import penstock
+from penstock.cli.main import app
+from tests.streams import LineFiles
+
+JOB = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+source, checkpoint, where, out = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+lines = spark.readStream.text(source)
+print("about to start")
+
+if Path(checkpoint).exists():  # this is to be bisected, and no other is to run
+    spark.streams.resetTerminated()
+    other = lines.writeStream.format("noop").option("checkpointLocation", checkpoint + "-other")
+    assert not other.queryName("other").start().isActive
+    spark.streams.awaitAnyTermination()
+
+bad = F.raise_error(F.lit("bad line"))
+checked = lines.select(F.when(F.col("value") == "bad", bad).otherwise(F.col("value")).alias("v"))
+
+def write(batch, batch_id):
+    with open(out, "a") as file:
+        for row in batch.collect():
+            print(batch_id, row[0], file=file)
+            if row[0] == "bad":
+                raise ValueError("cannot write it")
+
+writer = lines.writeStream.foreachBatch(write) if where == "sink" else (
+    checked.writeStream.format("json").option("path", out)
+)
+query = writer.option("checkpointLocation", checkpoint).start()
+try:
+    query.awaitTermination()
+except Exception:
+    sys.exit("died")
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What running a script in this process leaves behind is taken back."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    yield
+    penstock.uninstall()
+
+
+class Job:
+    """A script over eight files, one of which it dies of, in the computation or in the sink."""
+
+    def __init__(self, directory: Path, where: str) -> None:
+        self.files = LineFiles(directory / "in")
+        for number in range(8):
+            self.files.add(f"line {number}", *(["bad"] if number == 5 else []))
+        self.script = directory / "job.py"
+        self.script.write_text(JOB)
+        self.checkpoint = directory / "checkpoint"
+        self.out = directory / "out"
+        self.arguments = [str(self.files.directory), str(self.checkpoint), where, str(self.out)]
+
+    def run(self) -> None:
+        result = CliRunner().invoke(app, ["run", str(self.script), *self.arguments])
+        assert result.exit_code == 1, result.output
+
+    def bisect(self, *options: str) -> Result:
+        before = self._files()
+        command = ["bisect", str(self.script), "--checkpoint", str(self.checkpoint), *options]
+        result = CliRunner().invoke(app, [*command, *self.arguments])
+        assert self._files() == before
+        return result
+
+    def _files(self) -> dict[Path, bytes]:
+        paths = self.checkpoint.rglob("*")
+        return {path: path.read_bytes() for path in paths if path.is_file()}
+
+
+def test_the_file_that_a_job_dies_of(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(tmp_path, "computation")
+    job.run()
+    written = sorted(job.out.rglob("*"))
+    result = job.bisect()
+    assert result.exit_code == 0, result.output
+    assert "The smallest part of batch 0 that fails:" in result.stdout
+    assert f"1 file\n    file://{job.files.directory}/0005.txt\n" in result.stdout
+    assert "[USER_RAISED_EXCEPTION] bad line" in result.stdout
+    assert f"penstock checkpoint replan {job.checkpoint}" in result.stdout
+    assert result.stderr.startswith("about to start\n1. 8 files, 0000.txt, ..., 0007.txt - fails:")
+    assert "2. 4 files, 0000.txt, ..., 0003.txt - passes\n" in result.stderr
+    assert sorted(job.out.rglob("*")) == written  # the sink got nothing
+    assert not Path(f"{job.checkpoint}-other").exists()
+    refused = job.bisect("--with-sink")
+    assert refused.exit_code == 2
+    assert "cannot run with the sink json" in refused.stderr
+
+
+@pytest.mark.extended
+def test_a_function_that_fails_is_called_only_when_asked_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, "sink")
+    job.run()
+    job.out.unlink()
+    nothing = job.bisect()
+    assert nothing.exit_code == 1, nothing.output
+    assert "repeat with --with-sink" in nothing.stdout
+    assert not job.out.exists()
+    result = job.bisect("--with-sink", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["found"]
+    assert [Path(name).name for name in report["smallest"][0]["files"]] == ["0005.txt"]
+    assert report["error"] == "ValueError: cannot write it"
+    assert report["trials"][0]["ranges"][0]["size"] == 8
+    assert "line 0" in job.out.read_text()
+
+
+def test_a_checkpoint_that_there_is_not(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text("raise AssertionError('not run')")
+    command = ["bisect", str(script), "--checkpoint", str(tmp_path / "none")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert f"penstock: There is no directory {tmp_path / 'none'}" in result.stderr
+
+
+def test_a_script_that_does_not_start_the_query(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text("v1\n\n5")
+    script = tmp_path / "job.py"
+    script.write_text("import sys\nassert sys.argv[1:] == ['--own', 'a', '--batch', '1']")
+    command = ["bisect", str(script), "--checkpoint", str(checkpoint), "--own", "a"]
+    result = CliRunner().invoke(app, [*command, "--", "--batch", "1"])
+    assert result.exit_code == 2
+    assert f"ended with 0 and did not start a query on {checkpoint}." in result.stderr
