@@ -7,9 +7,9 @@ they meant when its JVM was started: that is to be the directory this is run in.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ writer.trigger(once=True).start().awaitTermination()
 
 
 def _spark() -> Any:
-    return quiet_session("penstock docs", Path(tempfile.gettempdir()) / "penstock-docs.log")
+    return quiet_session("penstock docs", os.devnull, short_lived=True)
 
 
 @contextmanager
