@@ -17,6 +17,8 @@ from penstock.errors import MissingBatchError, SurgeryRefusedError, UnsupportedE
 from penstock.spark.sink_factory import SinkRequest
 from tests.streams import LineFiles, Numbers
 
+EXTENDED = pytest.mark.extended
+
 
 def files_on_disk(directory: Path) -> dict[str, tuple[bytes, int]]:
     """All files but those that tasks of the query that died may still be about to remove."""
@@ -93,8 +95,14 @@ def test_a_batch_that_does_not_fail_again(session: SparkSession, checkpoint: Pat
     assert "--with-sink" in str(report)
 
 
-def test_a_source_that_cannot_be_narrowed(session: SparkSession, checkpoint: Path) -> None:
-    rate = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [("rate-micro-batch", "rowsPerBatch"), pytest.param("rate", "rowsPerSecond", marks=EXTENDED)],
+)
+def test_a_source_that_cannot_be_narrowed(
+    session: SparkSession, checkpoint: Path, kind: str, rows: str
+) -> None:
+    rate = session.readStream.format(kind).option(rows, 5).load()
     df = fail_on(rate.select("value"), "value", 2)
     run_until_it_dies(df, checkpoint)
     with pytest.raises(UnsupportedError, match=r"cannot be narrowed: the source has no admission"):

@@ -58,6 +58,7 @@ class Bisection:
         view = CheckpointView(checkpoint)
         self.root = view.root
         self.batch_id = _chosen_batch(view) if batch_id is None else batch_id
+        self._has_state = not view.state.is_empty
         self._is_planned = view.is_planned and self.batch_id == view.newest_batch
         self._entry: OffsetSeq = view.entry(self.batch_id)
         self._before = view.entry(self.batch_id - 1) if self.batch_id > 0 else None
@@ -96,8 +97,13 @@ class Bisection:
             )
 
     def _report(self) -> BisectReport:
-        trials = tuple(self._trials)
-        return BisectReport(str(self.root), self.batch_id, trials, is_planned=self._is_planned)
+        return BisectReport(
+            str(self.root),
+            self.batch_id,
+            tuple(self._trials),
+            is_planned=self._is_planned,
+            has_state=self._has_state,
+        )
 
     def _bound(self, df: DataFrame) -> BisectedBatch:
         """The batch with its sources, which keep their own files apart from the trials'."""
@@ -153,7 +159,8 @@ def _require_divisible(whole: BatchPart) -> None:
             "The batch has no new data: it was run for what the state had to give. There is no "
             "range to narrow."
         )
-    if whole.halves() is None and parts[0].size != 1:
+    is_smallest = parts[0].size == 1 and parts[0].source.supports_admission_control
+    if whole.halves() is None and not is_smallest:
         raise UnsupportedError(
             f"A batch of {parts[0].source} cannot be narrowed: the source has no admission control "
             "or heeds no read limit, so that it cannot be asked for a part of the batch. What the "

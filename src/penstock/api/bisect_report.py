@@ -98,6 +98,7 @@ class BisectReport:
     error_text: str | None = None
     is_together: bool = False
     is_planned: bool = True
+    has_state: bool = False
 
     @property
     def is_found(self) -> bool:
@@ -116,14 +117,12 @@ class BisectReport:
         if not self.is_planned:
             return hints
         if any(one.files for one in self.smallest):
-            hints.append(
-                "To go on without the files: move them away, then penstock checkpoint replan "
-                f"{self.checkpoint}"
-            )
+            way = "without the files: move them away, then penstock checkpoint replan"
+        elif self.has_state:
+            way = "after the range: penstock checkpoint replan, then set-offset, on"
         else:
-            hints.append(
-                "To go on without the whole batch: penstock checkpoint skip " + self.checkpoint
-            )
+            way = "without the whole batch: penstock checkpoint skip"
+        hints.append(f"To go on {way} {self.checkpoint}")
         return hints
 
     def to_dict(self) -> dict[str, Any]:

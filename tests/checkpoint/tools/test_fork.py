@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.tools.compare import compare
-from penstock.checkpoint.tools.fork import fork
+from penstock.checkpoint.tools.fork import fork, fork_before
 from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import SurgeryRefusedError
@@ -33,6 +33,25 @@ def test_a_fork_at_a_batch_is_rewound(checkpoint: Path, tmp_path: Path) -> None:
     assert names_in(made.path, "state/0/0") == ["1.delta", "2.delta"]
     assert not (made.path / ".penstock").exists()
     assert verify(CheckpointView(made.path)).findings == ()
+
+
+@pytest.mark.parametrize("batch", [0, 2, 4])
+def test_a_fork_before_a_batch_plans_it_next(checkpoint: Path, tmp_path: Path, batch: int) -> None:
+    stateless(checkpoint, planned=True)
+    write(checkpoint / "sources/1/0", "0\n{}", twin=False)  # what a source of another kind keeps
+    before = content_of(checkpoint)
+    made = fork_before(CheckpointView(checkpoint), tmp_path / "fork", batch)
+    assert made.next_batch == CheckpointView(made.path).next_batch == batch
+    for part in ("offsets", "commits", "sources/0"):
+        there = names_in(made.path, part) if (made.path / part).exists() else []
+        assert there == [str(number) for number in range(batch)]
+    assert names_in(made.path, "sources/1") == ["0"]
+    assert content_of(checkpoint) == before
+
+
+def test_a_fork_before_the_first_batch_has_no_state(checkpoint: Path, tmp_path: Path) -> None:
+    made = fork_before(CheckpointView(stateful(checkpoint)), tmp_path / "fork", 0)
+    assert CheckpointView(made.path).state.is_empty
 
 
 def test_a_fork_of_a_running_query_is_made_at_its_newest_commit(
