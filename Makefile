@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all test-web simulate crash bench demo docs clean
+.PHONY: help setup check test test-all test-web simulate crash bench soak demo docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ crash: setup ## N kills of real pipelines on real Spark, 50 if not said; SEED to
 
 bench: setup ## Penstock beside Spark's own engine, as ratios; QUICK=1 for a few minutes
 	$(BIN)/python bench/run.py
+
+soak: setup ## N batches of one query, 20,000 if not said, and whether anything it holds grew
+	$(BIN)/python -m tests.soak $(if $(filter command line environment,$(origin N)),$(N),20000)
 
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 _MEGABYTE = 1 << 20
+_UNCHANGED = 5
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,18 @@ def take(spark: SparkSession) -> Vitals:
 
 
 def references(spark: SparkSession) -> int:
-    """The objects of the JVM that are kept alive because Python may still ask for them."""
+    """The objects of the JVM that are kept alive because Python may still ask for them.
+
+    py4j lets go of what Python has dropped from a thread of its own, once a second; counted is
+    what is left when that has nothing more to do.
+    """
     server = spark.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
-    return int(server.getGateway().getBindings().size())
+    bindings = server.getGateway().getBindings()
+    counts = [int(bindings.size())]
+    while len(counts) < _UNCHANGED or len(set(counts[-_UNCHANGED:])) > 1:
+        time.sleep(0.5)
+        counts.append(int(bindings.size()))
+    return counts[-1]
 
 
 def _resident() -> int:
