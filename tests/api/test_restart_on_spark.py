@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock import DataStreamWriter, StreamingQueryException, read_stream, write_stream
+from penstock import (
+    DataStreamWriter,
+    QuerySnapshot,
+    StreamingQuery,
+    StreamingQueryException,
+    read_stream,
+    snapshots,
+    write_stream,
+)
+from penstock.api.health import judge
 from penstock.api.manager import streams
 from penstock.api.restart import RestartingQuery
 from penstock.engine.clock import Clock
@@ -53,6 +62,12 @@ def restarting(
     return writer.restart(backoff=2.0, clock=clock)
 
 
+def seen(query: StreamingQuery) -> QuerySnapshot:
+    """The query as whoever watches it sees it."""
+    [snapshot] = [snapshot for snapshot in snapshots() if snapshot.id == query.id]
+    return snapshot
+
+
 def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     session: SparkSession, checkpoint: Path
 ) -> None:
@@ -64,6 +79,9 @@ def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     assert clock.waiting.wait(PATIENCE)
     assert query.isActive
     assert query.status["message"] == "Restarting in 2 s after: no network"
+    assert seen(query).condition == "restarting"
+    assert seen(query).status == "Restarting in 2 s after: no network"
+    assert not judge([seen(query)]).is_healthy
     assert query in manager.active
     assert manager.get(query_id) is query
     assert manager.awaitAnyTermination(0) is False
@@ -74,6 +92,8 @@ def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     assert sink.rows == {0: [0], 1: [1], 2: [2]}
     assert (query.id, query.restarts) == (query_id, 1)
     assert query.runId != first_run
+    assert seen(query).condition == "running"
+    assert judge([seen(query)]).is_healthy
     assert log_entries(checkpoint, "commits") == [0, 1, 2]
     query.stop()
     assert manager.awaitAnyTermination(0) is True
@@ -88,6 +108,7 @@ def test_stopping_ends_the_wait_for_the_next_run(session: SparkSession, checkpoi
     query.stop(timeout=PATIENCE)
     assert not query.isActive
     eventually(lambda: query not in manager.active, "the manager to let go of it")
+    eventually(lambda: seen(query).condition == "failed", "the last run's outcome")
     assert log_entries(checkpoint, "commits") == [0]
 
 

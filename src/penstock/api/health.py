@@ -64,6 +64,8 @@ def judge(
 def _trouble(snapshot: QuerySnapshot, stall_seconds: float) -> str | None:
     if snapshot.condition == "failed":
         return f"failed: {snapshot.error}"
+    if snapshot.condition == "restarting":
+        return f"failed, to be started again: {snapshot.error}"
     if snapshot.is_over:
         return None
     if snapshot.condition == "starting":

@@ -124,12 +124,17 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         OBSERVATORY.retire(execution)
         with self._changed:
             query = self._queries.get(execution.identity.id)
-        if query is not None and not query.goes_on_after(execution):
+        if query is None:
+            return
+        if query.goes_on_after(execution):
+            OBSERVATORY.say_restarting(query.id, query.status["message"])
+        else:
             self.end(query)
 
     def end(self, query: StreamingQuery) -> None:
         """Forget a query that is over, and tell those who wait for any to end."""
         self._unregister(query)
+        OBSERVATORY.say_restarting(query.id, None)
         exception = query.exception()
         with self._changed:
             if not self._has_terminated or exception is not None:

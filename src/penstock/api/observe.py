@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.api.histogram import Histogram
 from penstock.api.lag import lag_between
@@ -72,6 +73,13 @@ class Observatory:
             for key in over[:-_ENDED_KEPT]:
                 del self._entries[key]
 
+    def say_restarting(self, query_id: str, status: str | None) -> None:
+        """A query whose run has ended waits for another, as `status` says; None: not any more."""
+        with self._lock:
+            entry = self._entries.get(query_id)
+            if entry is not None:
+                entry.waits_to_restart(status)
+
     def snapshots(self) -> list[QuerySnapshot]:
         """Every query, in the order in which they were started."""
         with self._lock:
@@ -106,10 +114,11 @@ class _Entry:
         self._sums: _Sums = before._sums if before else _Sums()
         self._error: str | None = before._error if before else None
         self._final: QuerySnapshot | None = None
+        self._restarting: str | None = None
 
     @property
     def is_closed(self) -> bool:
-        return self._final is not None
+        return self._final is not None and self._restarting is None
 
     def is_of(self, execution: StreamExecution) -> bool:
         return self._execution is execution
@@ -129,11 +138,22 @@ class _Entry:
         self._final = self._make(execution, ended_at=self._now())
         self._execution = None
 
+    def waits_to_restart(self, status: str | None) -> None:
+        self._restarting = None if status is None else self._shown(status)
+
     def snapshot(self) -> QuerySnapshot:
-        execution = self._execution
+        execution, restarting = self._execution, self._restarting
         if execution is None:
             assert self._final is not None
-            return self._final
+            if restarting is None:
+                return self._final
+            return replace(
+                self._final,
+                condition="restarting",
+                status=restarting,
+                taken_at=self._now(),
+                ended_at=None,
+            )
         return self._make(execution, ended_at=None)
 
     def _make(self, execution: StreamExecution, ended_at: float | None) -> QuerySnapshot:

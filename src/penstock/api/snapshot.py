@@ -10,7 +10,7 @@ from typing import Any, Literal
 from penstock.api.histogram import HistogramSnapshot
 from penstock.api.watermark_report import WatermarkReport
 
-Condition = Literal["starting", "running", "stopping", "ended", "failed"]
+Condition = Literal["starting", "running", "stopping", "restarting", "ended", "failed"]
 
 PHASES = (
     "latestOffset",
@@ -67,8 +67,9 @@ class QuerySnapshot:
 
     Times ending in `_at` are seconds since 1970. Rates are rows per second of the last record,
     None where there is none. State is None for a query that keeps none. `error` is what the query
-    last died of, in this run or in an earlier one of this process. `trigger_age` is how many
-    seconds the trigger that runs has been running, None between triggers.
+    last died of, in this run or in an earlier one of this process. One that waits to be started
+    again after a failure is `restarting`, with the figures of the run that failed. `trigger_age` is
+    how many seconds the trigger that runs has been running, None between triggers.
     """
 
     id: str

@@ -23,6 +23,7 @@ _CONDITIONS = {
     "starting": "cyan",
     "running": "green",
     "stopping": "yellow",
+    "restarting": "bold yellow",
     "ended": "dim",
     "failed": "bold red",
 }

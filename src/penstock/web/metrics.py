@@ -21,7 +21,7 @@ from penstock.api.snapshot import QuerySnapshot
 from penstock.web.http import HttpServer, Request, Response
 
 _QUERY = ("query", "query_id")
-_CONDITIONS = ("starting", "running", "stopping", "ended", "failed")
+_CONDITIONS = ("starting", "running", "stopping", "restarting", "ended", "failed")
 
 Snapshots = Callable[[], Sequence[QuerySnapshot]]
 
