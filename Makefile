@@ -1,7 +1,8 @@
 # `make` alone lists the targets. PYTHON chooses the interpreter that .venv is made with;
-# ARGS reaches pytest: make test ARGS="-k java".
+# ARGS reaches pytest: make test ARGS="-k java". WORKERS is how many processes share the tests.
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 N ?= 100000
 SEED ?=
 SCHEDULE ?=
@@ -11,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
@@ -28,11 +30,11 @@ check: setup ## lint, formatting, types, who imports whom
 	$(BIN)/lint-imports
 
 test: setup ## every test but the slow ones, with the branch coverage of engine and checkpoint
-	$(BIN)/python -m pytest --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
+	$(BIN)/python -m pytest $(PARALLEL) --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
 		--cov-report=term --cov-fail-under=95 $(ARGS)
 
 test-all: setup ## the slow ones too: every program of the differential suite, every round trip
-	$(BIN)/python -m pytest -m "extended or not extended" $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
 
 test-web: setup ## the live page in a real browser, chromium; CHROMIUM says where it is
 	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)

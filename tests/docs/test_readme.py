@@ -30,7 +30,7 @@ def test_the_blocks_of_the_readme_run_one_after_the_other(
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "docs", "check", "simulate", "crash", "test-web"]
+    "target", ["demo", "test", "docs", "check", "simulate", "crash", "test-web", "bench", "soak"]
 )
 def test_the_targets_it_names_exist(target: str) -> None:
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()

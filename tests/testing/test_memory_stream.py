@@ -180,8 +180,9 @@ def test_two_queries_read_all_of_it(session: SparkSession) -> None:
 
 
 def test_a_query_that_waits_for_data_is_woken_by_it(session: SparkSession) -> None:
-    session.conf.set("spark.sql.streaming.pollingDelay", "10m")
-    stream, sink = MemoryStream("n long", session), CollectSink()
+    patient = session.newSession()
+    patient.conf.set("spark.sql.streaming.pollingDelay", "10m")
+    stream, sink = MemoryStream("n long", patient), CollectSink()
 
     def has_rows(count: int) -> Callable[[], bool]:
         return lambda: len(sink.rows) == count

@@ -64,6 +64,15 @@ def test_one_trigger_a_call(
     assert query.step() is None
 
 
+def test_a_step_without_data_waits_for_nothing(session: SparkSession, checkpoint: Path) -> None:
+    patient = session.newSession()
+    patient.conf.set("spark.sql.streaming.pollingDelay", "10m")
+    empty = write_stream(MemoryStream("n long", patient).to_df()).format("noop").stepped()
+    query = empty.start(checkpointLocation=str(checkpoint))
+    assert [query.step(timeout=PATIENCE) for _ in range(3)] == [None] * 3
+    query.stop()
+
+
 def test_the_same_writer_starts_it_again(numbers: MemoryStream, writer: DataStreamWriter) -> None:
     for batch_id in range(2):
         query = writer.start()

@@ -328,10 +328,11 @@ class StreamExecution:
             self._engine.run_activated_stream()
 
     def _polling(self) -> Polling:
-        """Only a query that is to run as fast as possible asks again and again by itself."""
-        backs_off = self._trigger == ProcessingTimeTrigger(0)
-        delay = self._session.settings.polling_delay_ms
-        return Polling(delay, self._nudge, backs_off=backs_off)
+        """Only a query that is to run as fast as possible asks again and again by itself; one that
+        is stepped asks when it is told to."""
+        is_stepped = isinstance(self._trigger, ManualTrigger)
+        delay = 0 if is_stepped else self._session.settings.polling_delay_ms
+        return Polling(delay, self._nudge, backs_off=self._trigger == ProcessingTimeTrigger(0))
 
     def _check_stop_conditions(self, context: BatchContext) -> None:
         if any(condition(context) for condition in self._stop_conditions):
