@@ -11,7 +11,7 @@ import penstock
 from penstock.spark.quiet import quiet_session
 
 ENGINES = ("spark", "tuned", "penstock")
-"""Spark as people run it; Spark with plain local files; Penstock, which sees to that itself."""
+"""Spark as people run it; Spark with plain local files; Penstock as it is."""
 
 TITLES = {"spark": "Spark", "tuned": "Spark tuned", "penstock": "Penstock"}
 
