@@ -20,6 +20,7 @@ from tests.differential.programs import PROGRAMS
 from tests.differential.runs import Engine, Observation, Run, prepare
 
 ROUNDS = 3
+ATTEMPTS = 3
 ALWAYS = {"tumbling-append"}
 """The programs that make the trip in every test run; the others when all tests are run."""
 
@@ -77,23 +78,34 @@ def _seen(run: Run) -> Observation:
 def test_a_query_may_change_engines_at_any_batch(
     program: Program, spark: SparkSession, tmp_path: Path
 ) -> None:
+    # The reference runs on while files arrive. If it asks one source just before and another just
+    # after that, it takes in two batches what the others, started afterwards, take in one.
+    attempts = ATTEMPTS if len(program.inputs) > 1 else 1
+    found: list[str] = []
+    for attempt in range(attempts):
+        found = _make_the_trip(program, spark, tmp_path / str(attempt))
+        if not any(found):
+            return
+    pytest.fail("\n".join([program.name, *found]), pytrace=False)
+
+
+def _make_the_trip(program: Program, spark: SparkSession, root: Path) -> list[str]:
+    """What differs from the reference, route by route."""
     session = prepare(program, spark)
-    routes = _routes(program, session, tmp_path)
-    reference = Run(program, session, tmp_path / "input", tmp_path / "uninterrupted")
-    arrive(tmp_path / "input", program.inputs, program.format, 0, ROUNDS)
+    routes = _routes(program, session, root)
+    reference = Run(program, session, root / "input", root / "uninterrupted")
+    arrive(root / "input", program.inputs, program.format, 0, ROUNDS)
     uninterrupted = reference.start(Engine.SPARK, processingTime="0 seconds")
     try:
         for number in range(ROUNDS):
             if number > 0:
                 for route in routes:
                     route.before_change()
-                arrive(tmp_path / "input", program.inputs, program.format, number, ROUNDS)
+                arrive(root / "input", program.inputs, program.format, number, ROUNDS)
             uninterrupted.processAllAvailable()
             for route in routes:
                 route.go()
     finally:
         uninterrupted.stop()
     expected = _seen(reference)
-    found = [differences("uninterrupted", expected, str(r), _seen(r.run)) for r in routes]
-    if any(found):
-        pytest.fail("\n".join([program.name, *found]), pytrace=False)
+    return [differences("uninterrupted", expected, str(r), _seen(r.run)) for r in routes]
