@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import penstock
 from penstock import PythonSource, StreamingQuery
 from penstock.api.manager import streams
+from penstock.engine.clock import Clock
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.read_limit import ReadLimit, ReadMaxRows
 
@@ -192,3 +193,19 @@ def write_struck(
     """The writer, its query to die at a point of a batch."""
     writer._faults = Strike(point, batch_id)
     return writer
+
+
+class HeldClock(Clock):
+    """Time that stands still: a wait ends only when it is woken, or when a test lets it."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Event()
+        self.over = threading.Event()
+
+    def time_millis(self) -> int:
+        return 0
+
+    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
+        self.waiting.set()
+        eventually(lambda: wake.is_set() or self.over.is_set(), "the end of the wait")
+        return 0

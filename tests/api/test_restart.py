@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,23 +18,7 @@ from penstock.engine.triggers import AvailableNowTrigger, ProcessingTimeTrigger,
 from penstock.errors import ConcurrentUpdateError, MissingBatchError, UnsupportedError
 from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, ManualClock, World
-from tests.streams import eventually
-
-
-class HeldClock(Clock):
-    """Time that stands still: a wait ends only when it is woken, or when a test lets it."""
-
-    def __init__(self) -> None:
-        self.waiting = threading.Event()
-        self.over = threading.Event()
-
-    def time_millis(self) -> int:
-        return 0
-
-    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
-        self.waiting.set()
-        eventually(lambda: wake.is_set() or self.over.is_set(), "the end of the wait")
-        return 0
+from tests.streams import HeldClock, eventually
 
 
 class Restarting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -22,23 +21,7 @@ from penstock.api.manager import streams
 from penstock.api.restart import RestartingQuery
 from penstock.engine.clock import Clock
 from penstock.errors import ExecutionError
-from tests.streams import PATIENCE, Numbers, column, eventually, log_entries
-
-
-class HeldClock(Clock):
-    """A wait ends when the query is stopped, or when a test lets it."""
-
-    def __init__(self) -> None:
-        self.waiting = threading.Event()
-        self.over = threading.Event()
-
-    def time_millis(self) -> int:
-        return 0
-
-    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
-        self.waiting.set()
-        eventually(lambda: wake.is_set() or self.over.is_set(), "the end of the wait")
-        return 0
+from tests.streams import PATIENCE, HeldClock, Numbers, column, eventually, log_entries
 
 
 class FailingOnce:

@@ -73,7 +73,7 @@ class Bisection:
 
         Raises UnsupportedError if no source of the query can be narrowed.
         """
-        with _quietly(df), self._bound(df) as batch:
+        with _quietly(df), contextlib.closing(self._bound(df)) as batch:
             whole = batch.whole()
             _require_divisible(whole)
             error = self._fails(batch, whole, df, sink, hooks)

@@ -1,1 +1,1 @@
-"""The micro-batch engine. Pure Python: it knows no Spark, no py4j and no file system."""
+"""The micro-batch engine. Pure Python: it knows no Spark, no JVM and no file system."""

@@ -194,13 +194,9 @@ class StreamExecution:
         """Stop when the batch that runs, if one does, is committed. Does not wait for that."""
         self._stop_at_boundary = True
         self._wake.set()
-        self.nudge()
+        self._nudge.set()
         if self._executor is not None:
             self._executor.wake()
-
-    def nudge(self) -> None:
-        """There may be data: ask the sources at once if the query waits for some."""
-        self._nudge.set()
 
     def stop_after(self, condition: Callable[[BatchContext], bool]) -> None:
         """Stop at the first batch boundary at which the condition holds of the batch just done.
@@ -245,7 +241,7 @@ class StreamExecution:
         with self._progress_lock:
             if self._runtime is not None:
                 self._runtime.no_new_data = False
-            self.nudge()
+            self._nudge.set()
             while self.is_active:
                 self._progress_lock.wait(10)
                 self._raise_failure()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 
 from pyspark.sql import DataFrame
 
@@ -67,17 +66,6 @@ class BisectedBatch:
     def close(self) -> None:
         """Let go of the sources."""
         self._batch.close()
-
-    def __enter__(self) -> BisectedBatch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _directories(self) -> dict[DataStream, str]:
         """What each source's own directory is called: by its name, or by the next number."""
