@@ -28,6 +28,7 @@ class Aspect(Enum):
     SOURCE_LOGS = "logs of the sources"
     PROGRESS = "progress"
     STATE = "state"
+    SCHEMES = "schemes of local paths in the checkpoint"
 
 
 @dataclass(frozen=True)

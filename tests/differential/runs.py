@@ -21,6 +21,7 @@ from tests.differential.sinks import Outlet, Rows, canonical
 _TIMESTAMP = re.compile(r'"batchTimestampMs":\d+')
 _OBJECT_ID = re.compile(r"@[0-9a-f]{4,8}\b")
 _STATE_ID = re.compile(r'"[0-9a-f]{8}-[0-9a-f-]{27}"')
+_SCHEME = re.compile(rb"\bfile:(?=/)", re.IGNORECASE)
 _JOIN_SIDES = ("left", "right")
 
 
@@ -103,6 +104,7 @@ class Run:
             Aspect.SOURCE_LOGS: self._source_logs,
             Aspect.PROGRESS: self._progress,
             Aspect.STATE: self.state,
+            Aspect.SCHEMES: self._schemes,
         }
         return {aspect: look() for aspect, look in ways.items() if aspect not in skip}
 
@@ -133,6 +135,11 @@ class Run:
         directory = self.checkpoint / "sources"
         files = sorted(f for f in directory.rglob("*") if f.is_file() and f.suffix != ".crc")
         return {str(file.relative_to(directory)): file.read_text() for file in files}
+
+    def _schemes(self) -> set[bytes]:
+        """How the checkpoint spells the paths it holds: `file:` alone can be read by anyone."""
+        files = (f for f in self.checkpoint.rglob("*") if f.is_file())
+        return {scheme for file in files for scheme in _SCHEME.findall(file.read_bytes())}
 
     def _progress(self) -> list[dict[str, Any]]:
         return [self._comparable(progress) for progress in self.progress]

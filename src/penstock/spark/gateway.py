@@ -5,7 +5,7 @@ One object per gateway. Whatever is looked up once is kept, because every look-u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,7 @@ class Jvm:
         self._modules: dict[str, Any] = {}
         self._java_classes: dict[str, Any] = {}
         self._default_methods: dict[tuple[str, str], Any] = {}
+        self._made: dict[str, Any] = {}
         self.none = self.module("scala.None")
         self.empty_seq = self.seq([])
         self._to_seq = self.view.PythonUtils.toSeq
@@ -83,6 +84,13 @@ class Jvm:
             found = self.java_class(interface).getMethod(method, no_classes)
             self._default_methods[interface, method] = found
         return found.invoke(obj, self._no_arguments)
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` makes, made once for this JVM under a name."""
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = make()
+        return found
 
     @property
     def _client(self) -> Any:

@@ -6,6 +6,7 @@ for every node of a plan; one made of method handles runs in the JVM and costs n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.spark.gateway import Jvm
@@ -39,19 +40,93 @@ class Handles:
         )
         return self._total(handle)
 
-    def collector(self, class_name: str) -> Any:
-        """A PartialFunction defined on the instances of a class, which it returns."""
+    def collector(self, class_name: str, answer: Any = None) -> Any:
+        """A PartialFunction over the instances of a class: what a handle answers of each.
+
+        Without an answer it gives the instance itself.
+        """
         some_type = self._jvm.java_class("scala.Some")
         void = self._jvm.view.java.lang.Void.TYPE
-        make_some = self._lookup.findConstructor(some_type, self._type(void, self._object))
+        some = self._lookup.findConstructor(some_type, self._type(void, self._object))
+        some = some.asType(self._unary)
+        return self.chooser(class_name, some if answer is None else self.chain(answer, some))
+
+    def chooser(self, class_name: str, option: Any, *, where: Any = None) -> Any:
+        """A PartialFunction over the instances of a class: what is in the Option of each.
+
+        `where`, a handle too, says which instances are asked.
+        """
         handles = self._invoke.MethodHandles
-        make_none = handles.dropArguments(
+        none = handles.dropArguments(
             handles.constant(self._object, self._jvm.none), 0, self._class_array(self._object)
         )
-        chosen = handles.guardWithTest(
-            self._is_instance(class_name), make_some.asType(self._unary), make_none
+        if where is not None:
+            option = handles.guardWithTest(where, option, none)
+        chosen = handles.guardWithTest(self._is_instance(class_name), option, none)
+        return self._jvm.module("scala.Function").unlift(self.function(chosen))
+
+    # Handles, to be put together: each takes an object and gives one.
+
+    def call(self, owner: str, method: str, *arguments: tuple[str, Any]) -> Any:
+        """A handle that calls a method of its argument; the arguments, by type, are fixed."""
+        types = [self._jvm.java_class(name) for name, _ in arguments]
+        found = self._jvm.java_class(owner).getMethod(method, self._class_array(*types))
+        return self._with_arguments(self._lookup.unreflect(found), arguments)
+
+    def method_of(self, obj: Any, method: str, takes: str, *arguments: tuple[str, Any]) -> Any:
+        """A handle that hands its argument to a method of a given object, then fixed ones."""
+        types = [self._jvm.java_class(name) for name in (takes, *(name for name, _ in arguments))]
+        found = obj.getClass().getMethod(method, self._class_array(*types))
+        bound = self._lookup.unreflect(found).bindTo(obj)
+        return self._with_arguments(bound, arguments)
+
+    def chain(self, first: Any, *others: Any) -> Any:
+        """A handle that asks one after the other, each of what the one before gave."""
+        for other in others:
+            first = self._invoke.MethodHandles.filterReturnValue(first, other)
+        return first
+
+    def line(self, *answers: Any) -> Any:
+        """A handle that gives several answers of one thing as a text, parted by tabs."""
+        handles = self._invoke.MethodHandles
+        count = len(answers)
+        void = self._jvm.view.java.lang.Void.TYPE
+        tuple_type = self._jvm.java_class(f"scala.Tuple{count}")
+        make = self._lookup.findConstructor(tuple_type, self._type(void, *[self._object] * count))
+        asked = handles.filterArguments(
+            make, 0, self._jvm.array(self._invoke.MethodHandle, answers)
         )
-        return self._jvm.module("scala.Function").unlift(self._function1(chosen))
+        of_one = handles.permuteArguments(
+            asked.asType(asked.type().changeReturnType(self._object)),
+            self._unary,
+            self._jvm.array(self._jvm.view.int, [0] * count),
+        )
+        return self.chain(
+            of_one, self.call("scala.Product", "productIterator"), self._joined_by("\t")
+        )
+
+    def equal_to(self, value: Any, answer: Any) -> Any:
+        """A handle for `where`: whether an answer equals a value."""
+        boolean = self._jvm.view.java.lang.Boolean.TYPE
+        equals = self._lookup.findVirtual(
+            self._object, "equals", self._type(boolean, self._object)
+        ).bindTo(value)
+        return self._invoke.MethodHandles.filterReturnValue(answer, equals)
+
+    def lines(self, seq: Any) -> Any:
+        """A handle that gives the elements of a Seq as lines of a text."""
+        return self.chain(seq, self._joined_by("\n"))
+
+    def function(self, handle: Any) -> Any:
+        """A handle as a Function1; `apply` is then one round trip."""
+        return self._instance("scala.Function1", handle)
+
+    def _joined_by(self, separator: str) -> Any:
+        return self.call(
+            "scala.collection.IterableOnceOps", "mkString", ("java.lang.String", separator)
+        )
+
+    # Functions for one purpose.
 
     def with_stream(self, stream: Any) -> Any:
         """A total PartialFunction: plan leaves that can name their stream get this one."""
@@ -93,10 +168,6 @@ class Handles:
         )
         return self._function0(nullary.asType(self._type(self._object)))
 
-    def nothing(self) -> Any:
-        """A Function0 that gives null: what to say instead of a value that is not there."""
-        return self._function0(self._invoke.MethodHandles.constant(self._object, None))
-
     def no_op_function2(self) -> Any:
         """A Function2 that does nothing."""
         unit = self._jvm.view.scala.runtime.BoxedUnit.UNIT
@@ -107,6 +178,13 @@ class Handles:
             self._class_array(self._object, self._object),
         )
         return self._instance("scala.Function2", constant)
+
+    def _with_arguments(self, handle: Any, arguments: Sequence[tuple[str, Any]]) -> Any:
+        """The handle with all arguments but the first fixed."""
+        if arguments:
+            values = self._jvm.array(self._jvm.view.Object, [value for _, value in arguments])
+            handle = self._invoke.MethodHandles.insertArguments(handle, 1, values)
+        return handle.asType(self._unary)
 
     def _getter(self, reference: Any) -> Any:
         reference_type = self._jvm.java_class("java.util.concurrent.atomic.AtomicReference")
@@ -121,13 +199,10 @@ class Handles:
         return is_instance.bindTo(self._jvm.java_class(class_name))
 
     def _total(self, handle: Any) -> Any:
-        return self._jvm.module("scala.PartialFunction").fromFunction(self._function1(handle))
+        return self._jvm.module("scala.PartialFunction").fromFunction(self.function(handle))
 
     def _function0(self, handle: Any) -> Any:
         return self._instance("scala.Function0", handle)
-
-    def _function1(self, handle: Any) -> Any:
-        return self._instance("scala.Function1", handle)
 
     def _instance(self, interface: str, handle: Any) -> Any:
         return self._invoke.MethodHandleProxies.asInterfaceInstance(

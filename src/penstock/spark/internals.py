@@ -54,6 +54,8 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "StreamSourceAwareSparkPlan": InternalClass(
         f"{_SQL}.execution.StreamSourceAwareSparkPlan", "rows read per source"
     ),
+    "SparkPlan": InternalClass(f"{_SQL}.execution.SparkPlan", "statistics of a batch"),
+    "SQLMetric": InternalClass(f"{_SQL}.execution.metric.SQLMetric", "rows read per source"),
     "LogicalRelation": InternalClass(
         f"{_SQL}.execution.datasources.LogicalRelation", "file sources"
     ),
@@ -144,6 +146,9 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "WriteToDataSourceV2Exec": InternalClass(
         f"{_SQL}.execution.datasources.v2.WriteToDataSourceV2Exec", "rows a V2 sink wrote"
     ),
+    "StreamWriterCommitProgress": InternalClass(
+        f"{_SQL}.execution.datasources.v2.StreamWriterCommitProgress", "rows a V2 sink wrote"
+    ),
     "WriteToStreamStatement": InternalClass(
         f"{_SQL}.catalyst.streaming.WriteToStreamStatement", "Spark's checks of a query"
     ),
@@ -176,12 +181,25 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "EventTimeWatermarkExec": InternalClass(
         f"{_STREAMING}.operators.stateful.EventTimeWatermarkExec", "watermarks"
     ),
+    "EventTimeStats": InternalClass(
+        f"{_STREAMING}.operators.stateful.EventTimeStats", "watermarks"
+    ),
+    "EventTimeStatsAccum": InternalClass(
+        f"{_STREAMING}.operators.stateful.EventTimeStatsAccum", "watermarks"
+    ),
+    "StateOperatorProgress": InternalClass(
+        f"{_SQL}.streaming.StateOperatorProgress", "state figures"
+    ),
     "StreamingExplainCommand": InternalClass(
         f"{_SQL}.execution.command.StreamingExplainCommand", "explain"
     ),
     # Checkpoint files that are not local
     "CheckpointFileManager": InternalClass(
         f"{_STREAMING}.checkpointing.CheckpointFileManager", "checkpoints that are not local"
+    ),
+    "FileSystemBasedCheckpointFileManager": InternalClass(
+        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+        "the state files of local checkpoints",
     ),
     # Events
     "QueryProgress": InternalClass(f"{_SQL}.streaming.StreamingQueryProgress", "listeners"),

@@ -19,6 +19,7 @@ from penstock.spark.sources import JvmMicroBatchStream, JvmSource, V1Data, V2Ran
 _logger = logging.getLogger(__name__)
 
 _MICRO_BATCH_READ = "MICRO_BATCH_READ"
+_FILE_FORMAT = "org.apache.spark.sql.execution.datasources.FileFormat"
 _DISABLED_READERS = "spark.sql.streaming.disabledV2MicroBatchReaders"
 
 
@@ -49,10 +50,16 @@ class V2Leaf(Leaf):
         relation, output, stream = scan.relation(), scan.output(), scan.stream()
         self._copy = scan.copy
         self._parts = (relation, scan.scan(), output, stream)
+        self._last_end: tuple[Any, Any] = (None, None)
 
     def _plan_of(self, data: object) -> Any:
         assert isinstance(data, V2Range)
-        return self._copy(*self._parts, self._jvm.some(data.start), self._jvm.some(data.end))
+        # The next batch starts where this one ends.
+        known_end, known_some = self._last_end
+        start = known_some if data.start is known_end else self._jvm.some(data.start)
+        end = self._jvm.some(data.end)
+        self._last_end = data.end, end
+        return self._copy(*self._parts, start, end)
 
 
 class V1Leaf(Leaf):
@@ -166,6 +173,8 @@ class _Binder:
 
     def _bind_v1(self, node: Any, relation: Any, name: str | None, path: str, api: str) -> Leaf:
         data_source = self._in_query_session(relation.dataSource())
+        if self._jvm.java_class(_FILE_FORMAT).isAssignableFrom(data_source.providingClass()):
+            path = self._session.direct(path)
         source = JvmSource(self._jvm, data_source.createSource(path))
         description = (
             f"[{relation.dataSource().toString()}]" if api == "DataSourceV1" else _provider(node)

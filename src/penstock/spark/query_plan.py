@@ -44,6 +44,9 @@ _STATEFUL_OPERATORS = {
     "GlobalLimit",
 }
 
+_RECORD_THEIR_PATHS = {"TransformWithState", "TransformWithStateInPySpark"}
+"""Operators that write into the checkpoint where the schema of their state is."""
+
 
 @dataclass(frozen=True)
 class QuerySpec:
@@ -75,25 +78,24 @@ class SparkQueryPlan(QueryPlan):
         analyzed = with_key_order(session, spec.analyzed, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
-        self._streams = [
-            (jvm.some(source.jstream), source)
-            for source in dict.fromkeys(self._sources)
-            if hasattr(source, "jstream")
-        ]
         self._write = spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode)
         self._replacements = jvm.view.java.util.IdentityHashMap()
         self._replace = Handles(jvm).substitution(self._replacements)
         self._batch_time = BatchTime(jvm, analyzed)
         self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
-        self._has_state = is_stateful(session, analyzed)
+        stateful = stateful_operators(session, analyzed)
+        self._has_state = bool(stateful)
         self._statistics = PlanStatistics(
             jvm,
+            dict.fromkeys(self._sources),
             has_watermark=bool(self._watermarks),
             has_state=self._has_state,
             has_observations=_has_observations(jvm, analyzed),
         )
         self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
-        self._state_path = checkpoint.state_path
+        records_paths = not stateful.isdisjoint(_RECORD_THEIR_PATHS)
+        path = checkpoint.state_path
+        self._state_path = path if records_paths else session.direct(path)
         self._propagator = jvm.module("WatermarkPropagator").apply(
             session.jsession.sessionState().conf()
         )
@@ -159,7 +161,6 @@ class SparkQueryPlan(QueryPlan):
             self._state_ids,
             self._sink_names,
             self._state_commits,
-            self._streams,
             execution,
             request,
         )
@@ -201,7 +202,6 @@ class SparkBatchExecution(BatchExecution):
         state_ids: StateIds,
         sink_names: SinkNames,
         state_commits: StateCommits,
-        streams: Sequence[tuple[Any, DataStream]],
         execution: Any,
         request: BatchRequest,
     ) -> None:
@@ -211,7 +211,6 @@ class SparkBatchExecution(BatchExecution):
         self._state_ids = state_ids
         self._sink_names = sink_names
         self._state_commits = state_commits
-        self._streams = streams
         self._execution = execution
         self._plan = execution.executedPlan()
         self._request = request
@@ -226,7 +225,7 @@ class SparkBatchExecution(BatchExecution):
             purge_state_metadata(self._session, self._state_writers())
         if self._state_commits.enabled:
             self._state_commits.expect(self._request.batch_id, self._state_writers())
-        return self._sink.add_batch(self._request.batch_id, self._execution)
+        return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if self._event_time is None:
@@ -261,7 +260,6 @@ class SparkBatchExecution(BatchExecution):
         return self._statistics.of(
             self._execution,
             self._plan,
-            self._streams,
             self.event_time_stats(),
             has_new_data=has_new_data,
         )
@@ -276,13 +274,14 @@ def _has_observations(jvm: Jvm, analyzed: Any) -> bool:
     return bool(nodes)
 
 
-def is_stateful(session: SparkStreamSession, analyzed: Any) -> bool:
-    """Whether a plan keeps state between batches, by the operators Spark goes by here."""
+def stateful_operators(session: SparkStreamSession, analyzed: Any) -> set[str]:
+    """The kinds of operators in a plan that keep state between batches, as Spark has it here."""
     jvm = session.jvm
+    found: set[str] = set()
     for node in jvm.to_list(analyzed.collect(Handles(jvm).collector("java.lang.Object"))):
-        kind = node.getClass().getSimpleName()
-        if kind in _STATEFUL_OPERATORS and node.isStreaming():
-            return True
-        if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
-            return True
-    return False
+        kind = str(node.getClass().getSimpleName())
+        if (kind in _STATEFUL_OPERATORS and node.isStreaming()) or (
+            kind == "Join" and node.left().isStreaming() and node.right().isStreaming()
+        ):
+            found.add(kind)
+    return found

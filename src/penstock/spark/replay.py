@@ -19,7 +19,7 @@ from penstock.engine.seam import BatchRequest, QueryIdentity
 from penstock.engine.stream_progress import StreamProgress
 from penstock.errors import MissingBatchError, UnsupportedError
 from penstock.spark.python_source import PythonSourceStream
-from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, is_stateful
+from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, stateful_operators
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sinks import PythonBatchSink, ordinary_frame
 from penstock.spark.start import checkpoint_files
@@ -43,7 +43,7 @@ class ReplayedBatch:
         if entry.metadata is not None:
             self.session.apply_recorded_conf(entry.metadata)
         analyzed = df._jdf.queryExecution().analyzed()
-        self.is_stateful = is_stateful(self.session, analyzed)
+        self.is_stateful = bool(stateful_operators(self.session, analyzed))
         self.plan = self._bind(analyzed)
         self.start = StreamProgress() if before is None else self._progress(before)
         self.end = self._progress(entry)
@@ -88,7 +88,7 @@ class ReplayedBatch:
     def _bind(self, analyzed: Any) -> SparkQueryPlan:
         jvm = self.session.jvm
         if isinstance(self.checkpoint.files, LocalFiles):
-            self.session.use_plain_local_files()
+            self.session.use_direct_files()
         spec = QuerySpec(
             analyzed=analyzed,
             sink=PythonBatchSink(self._spark, lambda frame, batch_id: None),

@@ -18,15 +18,18 @@ from penstock.engine.settings import Settings
 from penstock.spark import failures
 from penstock.spark.events import to_jvm_event
 from penstock.spark.gateway import Jvm
+from penstock.spark.internals import INTERNAL_CLASSES
 
 _logger = logging.getLogger(__name__)
 
-_PLAIN_LOCAL_FILES = {
-    # Spark's checkpoint file manager writes through this; Hadoop's `FileSystem` stays as it is,
-    # since RocksDB's own files are copied by code that insists on the checksummed one.
-    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
+_DIRECT_SCHEME = "FILE"
+_DIRECT_FILES = {
+    FILE_MANAGER_CLASS: INTERNAL_CLASSES["FileSystemBasedCheckpointFileManager"].name,
+    f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # The cache of file systems does not tell FILE from file.
+    f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
 }
-
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
@@ -50,6 +53,7 @@ class SparkStreamSession(StreamSession):
         self._jvm_thread: Any = None
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
+        self._writes_directly = False
         self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
@@ -71,13 +75,20 @@ class SparkStreamSession(StreamSession):
     def set_conf(self, key: str, value: str) -> None:
         self._conf.set(key, value)
 
-    def use_plain_local_files(self) -> None:
-        """Write local state files as plain files: no checksum twins, fewer forked `chmod`s.
-
-        On a local checkpoint these are most of the time between two batches.
-        """
-        for key, value in _PLAIN_LOCAL_FILES.items():
+    def use_direct_files(self) -> None:
+        """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
+        for key, value in _DIRECT_FILES.items():
             self.set_conf(key, value)
+        self._writes_directly = True
+
+    def direct(self, location: str) -> str:
+        """A place in a local checkpoint as Spark writes to it fastest: docs/adr/0006.
+
+        Not for a location that ends up in the checkpoint: only this session can read it.
+        """
+        if self._writes_directly and location.startswith("file:"):
+            return _DIRECT_SCHEME + location.removeprefix("file")
+        return location
 
     def hadoop_conf(self) -> Any:
         return self.jsession.sessionState().newHadoopConf()

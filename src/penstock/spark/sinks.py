@@ -14,6 +14,7 @@ from penstock.errors import UnknownSinkError
 from penstock.spark.failures import of_batch_function, unwrapped
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
+from penstock.spark.questions import Questions
 
 BatchFunction = Callable[[DataFrame, int], None]
 
@@ -47,8 +48,11 @@ class SparkSink(ABC):
         """The logical plan that writes `query` to this sink; a batch id is still to be given."""
 
     @abstractmethod
-    def add_batch(self, batch_id: int, execution: Any) -> int | None:
-        """Run a planned batch into the sink, as one SQL execution; the rows written, if known."""
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+        """Run a planned batch into the sink, as one SQL execution; the rows written, if known.
+
+        `plan` is the physical plan of the execution.
+        """
 
 
 class V2Sink(SparkSink):
@@ -58,7 +62,7 @@ class V2Sink(SparkSink):
         super().__init__(jvm, jtable)
         self._catalog_and_ident = catalog_and_ident
         self._encoder: Any = None
-        self._counts_rows: bool | None = None
+        self._rows_written: Callable[[Any], int | None] | None = None
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         jvm = self._jvm
@@ -71,18 +75,20 @@ class V2Sink(SparkSink):
             relation, query, query_id, options, output_mode, jvm.none
         )
 
-    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         if self._encoder is None:
             self._encoder = encoder_of(self._jvm, execution)
         # Collecting runs the writer; a write has no rows, so none come back.
         self._jvm.cls("ClassicDataset")(execution, self._encoder).collect()
-        plan = execution.executedPlan()
-        if self._counts_rows is None:
-            self._counts_rows = self._jvm.is_instance(plan, "WriteToDataSourceV2Exec")
-        if not self._counts_rows:
-            return None
-        progress = self._jvm.from_option(plan.commitProgress())
-        return None if progress is None else int(progress.numOutputRows())
+        if self._rows_written is None:
+            counts = self._jvm.is_instance(plan, "WriteToDataSourceV2Exec")
+            self._rows_written = Questions(self._jvm).rows_written().apply if counts else _unknown
+        rows: int | None = self._rows_written(plan)
+        return rows
+
+
+def _unknown(plan: Any) -> None:
+    """The answer of a sink whose plan does not count rows."""
 
 
 class V1Sink(SparkSink):
@@ -103,7 +109,7 @@ class V1Sink(SparkSink):
             table, self.jtable, query, query_id, options, output_mode, self._jvm.none
         )
 
-    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         jvm = self._jvm
         if self._encoder is None:
             self._encoder = encoder_of(jvm, execution)
@@ -153,7 +159,7 @@ class PythonBatchSink(SparkSink):
             self._jvm.none,
         )
 
-    def add_batch(self, batch_id: int, execution: Any) -> int | None:
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         body = _Body(lambda: self._function(self._batch(execution), batch_id))
         try:
             self._jvm.cls("SQLExecution").withNewExecutionId(execution, self._jvm.none, body)

@@ -26,12 +26,10 @@ from penstock.engine.triggers import (
 from penstock.spark.gateway import Jvm
 from penstock.spark.hadoop_files import HadoopFiles
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
-from penstock.spark.session import SparkStreamSession
+from penstock.spark.session import FILE_MANAGER_CLASS, SparkStreamSession
 from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sink_names import require_sink_name
 from penstock.spark.support import require_supported
-
-_FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @dataclass(frozen=True)
@@ -106,15 +104,16 @@ def _bind_plan(
     checkpoint: CheckpointDirectory,
     spec: QuerySpec,
 ) -> SparkQueryPlan:
-    """Bind the query to its sources, with plain files below a checkpoint that is local."""
+    """Bind the query to its sources, with direct files below a checkpoint that is local."""
     if isinstance(checkpoint.files, LocalFiles):
         # For those who would change the checkpoint meanwhile; the query runs without it too.
         lock = CheckpointLock(checkpoint.files.local_path, f"query {identity}")
         if lock.try_acquire():
             session.at_the_end(lock.release)
+        # A file that is written anew has none, and Spark would hold it against the old one.
         checkpoint.files.remove_checksum_twins("state")
         checkpoint.files.remove_checksum_twins("sources")
-        session.use_plain_local_files()
+        session.use_direct_files()
     return SparkQueryPlan(session, identity, checkpoint, spec)
 
 
@@ -124,7 +123,7 @@ def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFi
     A file manager that the user has configured is always heeded.
     """
     parts = urlsplit(location)
-    configured = session.jsession.conf().getOption(_FILE_MANAGER_CLASS).isDefined()
+    configured = session.jsession.conf().getOption(FILE_MANAGER_CLASS).isDefined()
     if parts.scheme == "file" and not parts.netloc and not configured:
         return LocalFiles(_local_path(location), uri=location.rstrip("/"))
     return HadoopFiles(session.jvm, location, session.hadoop_conf())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.data_stream import DataStream
@@ -11,73 +11,59 @@ from penstock.engine.progress import ExecutionStats, StateOperatorProgress, form
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.events import ObservedRow
 from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
-
-_OUTPUT_ROWS = "numOutputRows"
+from penstock.spark.questions import Questions
 
 
 class PlanStatistics:
-    """Finds the operators that count and asks them. Made once per query."""
+    """Finds the operators that count and asks them. Made once per query.
+
+    Each question is put together inside the JVM and costs one round trip.
+    """
 
     def __init__(
-        self, jvm: Jvm, *, has_watermark: bool, has_state: bool, has_observations: bool
+        self,
+        jvm: Jvm,
+        sources: Iterable[DataStream],
+        *,
+        has_watermark: bool,
+        has_state: bool,
+        has_observations: bool,
     ) -> None:
         """What the query cannot have is not looked for in its batches."""
         self._jvm = jvm
-        self._has_watermark = has_watermark
         self.has_state = has_state
         self._has_observations = has_observations
-        self._collect = jvm.module("PlanTraverseHelper").collectFromUnfoldedPlan
-        handles = Handles(jvm)
-        self._nothing = handles.nothing()
-        self._watermarks = handles.collector("EventTimeWatermarkExec")
-        self._state_writers = handles.collector("StateStoreWriter")
-        self._scans = handles.collector("StreamSourceAwareSparkPlan")
+        questions = Questions(jvm)
+        self._event_times = questions.event_times() if has_watermark else None
+        self._state_progress = questions.state_progress() if has_state else None
+        self._state_writers = questions.state_writers() if has_state else None
+        self._rows_read = {
+            source: questions.rows_read(jvm.some(source.jstream))
+            for source in sources
+            if hasattr(source, "jstream")
+        }
 
     def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
         """What each watermark operator of an executed plan saw."""
-        found: list[EventTimeStats] = []
-        if not self._has_watermark:
-            return found
-        for operator in self._nodes(plan, self._watermarks):
-            stats = operator.eventTimeStats().value()
-            count = stats.count()
-            node_id, delay = operator.nodeId().toString(), operator.delayMs()
-            if count > 0:
-                found.append(
-                    EventTimeStats(node_id, delay, count, stats.max(), stats.min(), stats.avg())
-                )
-            else:
-                found.append(EventTimeStats(node_id, delay, 0))
-        return found
+        if self._event_times is None:
+            return []
+        return [_event_time_stats(*fields) for fields in _lines(self._event_times, plan)]
 
     def state_operators(self, plan: Any) -> list[StateOperatorProgress]:
         """The figures of each stateful operator."""
-        return [
-            StateOperatorProgress(json.loads(progress.json()), self._snapshot_metrics(progress))
-            for progress in (n.getProgress() for n in self.state_store_writers(plan))
-        ]
+        if self._state_progress is None:
+            return []
+        return [_state_operator(*fields) for fields in _lines(self._state_progress, plan)]
 
     def state_store_writers(self, plan: Any) -> list[Any]:
         """The stateful operators of an executed plan."""
-        return self._nodes(plan, self._state_writers) if self.has_state else []
+        if self._state_writers is None:
+            return []
+        return self._jvm.to_list(self._state_writers.apply(plan))
 
-    def input_rows(
-        self, plan: Any, streams: Sequence[tuple[Any, DataStream]]
-    ) -> dict[DataStream, int]:
-        """The rows read from each source; one that is scanned twice counts twice.
-
-        `streams` are Scala's Some of what stands for a source in the plan, each with its source.
-        """
-        rows: dict[DataStream, int] = {}
-        for node in self._nodes(plan, self._scans):
-            stream = node.getStream()
-            source = next((source for some, source in streams if some.equals(stream)), None)
-            if source is not None:
-                metric = node.metrics().getOrElse(_OUTPUT_ROWS, self._nothing)
-                counted = 0 if metric is None else int(metric.value())
-                rows[source] = rows.get(source, 0) + counted
-        return rows
+    def input_rows(self, plan: Any) -> dict[DataStream, int]:
+        """The rows read from each source; one that is scanned twice counts twice."""
+        return {source: int(rows.apply(plan)) for source, rows in self._rows_read.items()}
 
     def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
         """What `DataFrame.observe` collected in the batch."""
@@ -93,7 +79,6 @@ class PlanStatistics:
         self,
         execution: Any,
         plan: Any,
-        streams: Sequence[tuple[Any, DataStream]],
         event_time: Sequence[EventTimeStats],
         *,
         has_new_data: bool,
@@ -104,18 +89,31 @@ class PlanStatistics:
         if not has_new_data:
             return ExecutionStats(state_operators=operators, observed_metrics=observed)
         return ExecutionStats(
-            input_rows=self.input_rows(plan, streams),
+            input_rows=self.input_rows(plan),
             state_operators=operators,
             event_time=_event_time(event_time),
             observed_metrics=observed,
         )
 
-    def _nodes(self, plan: Any, collector: Any) -> list[Any]:
-        return self._jvm.to_list(self._collect(plan, collector))
 
-    def _snapshot_metrics(self, progress: Any) -> frozenset[str]:
-        names = progress.snapshotCustomMetricNames()
-        return frozenset(self._jvm.to_list(names.toSeq())) if names.nonEmpty() else frozenset()
+def _lines(question: Any, plan: Any) -> list[list[str]]:
+    """The lines of an answer, each as its fields."""
+    return [line.split("\t") for line in str(question.apply(plan)).split("\n") if line]
+
+
+def _event_time_stats(
+    node_id: str, delay_ms: str, max_ms: str, min_ms: str, avg_ms: str, count: str
+) -> EventTimeStats:
+    if int(count) == 0:
+        return EventTimeStats(node_id, int(delay_ms), 0)
+    return EventTimeStats(
+        node_id, int(delay_ms), int(count), int(max_ms), int(min_ms), float(avg_ms)
+    )
+
+
+def _state_operator(progress: str, snapshot_metrics: str) -> StateOperatorProgress:
+    names = frozenset(snapshot_metrics.split(",")) if snapshot_metrics else frozenset()
+    return StateOperatorProgress(json.loads(progress), names)
 
 
 def _event_time(stats: Sequence[EventTimeStats]) -> dict[str, str]:
