@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
@@ -19,7 +21,6 @@ JOB = """
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 source, checkpoint, where, out = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
@@ -32,8 +33,7 @@ if Path(checkpoint).exists():  # this is to be bisected, and no other is to run
     assert not other.queryName("other").start().isActive
     spark.streams.awaitAnyTermination()
 
-bad = F.raise_error(F.lit("bad line"))
-checked = lines.select(F.when(F.col("value") == "bad", bad).otherwise(F.col("value")).alias("v"))
+checked = lines.selectExpr("IF(value = 'bad', CAST(value AS int), length(value)) AS v")
 
 def write(batch, batch_id):
     with open(out, "a") as file:
@@ -90,15 +90,36 @@ class Job:
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
 
+class Remembering(logging.Handler):
+    """Keeps what one of PySpark's loggers says, while it is in use."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+        self._logger = PySparkLogger.getLogger(name)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def __enter__(self) -> list[logging.LogRecord]:
+        self._logger.addHandler(self)
+        return self.records
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._logger.removeHandler(self)
+
+
 def test_the_file_that_a_job_dies_of(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(tmp_path, "computation")
     job.run()
     written = sorted(job.out.rglob("*"))
-    result = job.bisect()
+    with Remembering("SQLQueryContextLogger") as logged_by_pyspark:
+        result = job.bisect()
     assert result.exit_code == 0, result.output
+    assert logged_by_pyspark == []  # a stack trace for each trial, between the lines of the report
     assert "The smallest part of batch 0 that fails:" in result.stdout
     assert f"1 file\n    file://{job.files.directory}/0005.txt\n" in result.stdout
-    assert "[USER_RAISED_EXCEPTION] bad line" in result.stdout
+    assert "[CAST_INVALID_INPUT] The value 'bad'" in result.stdout
     assert f"penstock checkpoint replan {job.checkpoint}" in result.stdout
     assert result.stderr.startswith("about to start\n1. 8 files, 0000.txt, ..., 0007.txt - fails:")
     assert "2. 4 files, 0000.txt, ..., 0003.txt - passes\n" in result.stderr

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from pyspark.logger import PySparkLogger
 
 from penstock.api.bisect import Bisection
 from penstock.api.bisect_report import BisectReport, brief
@@ -43,7 +46,7 @@ def bisect_script(
     the query, and KeyboardInterrupt if it is stopped.
     """
     catcher = _Catcher(bisection, with_sink)
-    with intercepting(catcher):
+    with intercepting(catcher), _pyspark_not_telling_of_errors():
         code = run_script(script, arguments, {**_QUIET, **conf})
     if catcher.error is not None:
         raise catcher.error
@@ -52,6 +55,23 @@ def bisect_script(
     if code == Outcome.STOPPED:
         raise KeyboardInterrupt
     raise ExecutionError(catcher.why_nothing(script, code))
+
+
+@contextmanager
+def _pyspark_not_telling_of_errors() -> Iterator[None]:
+    """Keep PySpark from logging each error that has a place in the query: the trials tell of it."""
+    loggers = [
+        PySparkLogger.getLogger(name)
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+    ]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 class _Catcher:
