@@ -7,12 +7,12 @@ import math
 
 import pytest
 
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.progress import (
     SinkProgress,
     SourceProgress,
     StateOperatorProgress,
     StreamingQueryProgress,
-    format_timestamp,
 )
 
 STATE = StateOperatorProgress(

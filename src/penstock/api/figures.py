@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
 from penstock.api.snapshot import PHASES, QuerySnapshot
+from penstock.checkpoint.timestamps import to_the_second
 
 NOTHING = "-"
 
@@ -51,8 +51,7 @@ def watermark(snapshot: QuerySnapshot) -> str:
         return NOTHING
     if report.watermark_ms == 0:
         return "not set yet"
-    moment = datetime.fromtimestamp(report.watermark_ms / 1000, tz=timezone.utc)
-    return f"{moment:%Y-%m-%d %H:%M:%S}Z"
+    return f"{to_the_second(report.watermark_ms)}Z"
 
 
 def blocker(snapshot: QuerySnapshot) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.engine.progress import format_timestamp
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.watermark import WatermarkOperator
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 from itertools import groupby
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from penstock.checkpoint.timestamps import to_the_second
 from penstock.checkpoint.tools.backup import Backup
 from penstock.checkpoint.tools.compare import Difference
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
@@ -291,10 +291,7 @@ def _table(*columns: str) -> Table:
 
 
 def _time(millis: int | None) -> str:
-    if not millis:
-        return "-"
-    moment = datetime.fromtimestamp(millis / 1000, tz=timezone.utc)
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return to_the_second(millis) if millis else "-"
 
 
 def _watermark(batch: BatchReport) -> str:

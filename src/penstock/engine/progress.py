@@ -6,17 +6,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any
 
 NO_OUTPUT_ROWS = -1
 """What a sink that does not count its rows reports."""
-
-
-def format_timestamp(millis: int) -> str:
-    """A moment as Spark writes it in progress: UTC, ISO 8601, milliseconds."""
-    moment = datetime.fromtimestamp(millis // 1000, tz=timezone.utc)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream
@@ -19,7 +20,6 @@ from penstock.engine.progress import (
     SinkProgress,
     SourceProgress,
     StreamingQueryProgress,
-    format_timestamp,
 )
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.stream_progress import StreamProgress

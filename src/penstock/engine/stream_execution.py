@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from penstock.checkpoint import CheckpointDirectory
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream
@@ -21,7 +22,6 @@ from penstock.engine.hooks import Hooks
 from penstock.engine.log import LogContext, enter_query, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.polling import Polling
-from penstock.engine.progress import format_timestamp
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession

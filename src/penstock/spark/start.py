@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
-from penstock.checkpoint.tools.activity import CheckpointLock
+from penstock.checkpoint.tools.query_lock import hold_for_query
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
@@ -106,9 +106,8 @@ def _bind_plan(
 ) -> SparkQueryPlan:
     """Bind the query to its sources, with direct files below a checkpoint that is local."""
     if isinstance(checkpoint.files, LocalFiles):
-        # For those who would change the checkpoint meanwhile; the query runs without it too.
-        lock = CheckpointLock(checkpoint.files.local_path, f"query {identity}")
-        if lock.try_acquire():
+        lock = hold_for_query(checkpoint.files.local_path, f"query {identity}")
+        if lock is not None:
             session.at_the_end(lock.release)
         # A file that is written anew has none, and Spark would hold it against the old one.
         checkpoint.files.remove_checksum_twins("state")

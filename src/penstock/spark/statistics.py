@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.data_stream import DataStream
-from penstock.engine.progress import ExecutionStats, StateOperatorProgress, format_timestamp
+from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.events import ObservedRow
 from penstock.spark.gateway import Jvm

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from penstock.api.query import StreamingQuery
 from penstock.api.writer import DataStreamWriter, write_stream
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.faults import FaultInjector, FaultPoint
-from penstock.engine.progress import format_timestamp
 from penstock.testing.brief import in_brief
 from penstock.testing.clock import ManualClock
 from penstock.testing.collect_sink import CollectSink

@@ -44,17 +44,6 @@ def test_acquire_and_release_may_be_repeated(checkpoint: Path) -> None:
     assert activity_of(checkpoint).holder is None
 
 
-def test_a_query_takes_the_lock_if_it_can(checkpoint: Path) -> None:
-    stateless(checkpoint)
-    first, second = CheckpointLock(checkpoint, "first"), CheckpointLock(checkpoint, "second")
-    assert first.try_acquire()
-    assert not second.try_acquire()
-    first.release()
-    assert second.try_acquire()
-    second.release()
-    assert not CheckpointLock(checkpoint / "metadata", "no directory").try_acquire()
-
-
 def test_a_lock_goes_with_its_process(checkpoint: Path) -> None:
     stateless(checkpoint)
     with subprocess.Popen(

@@ -61,14 +61,6 @@ class CheckpointLock:
             raise
         self._descriptor = descriptor
 
-    def try_acquire(self) -> bool:
-        """Take the lock if it is free and can be had; for a query, which runs without it too."""
-        try:
-            self.acquire()
-        except (CheckpointInUseError, OSError):
-            return False
-        return True
-
     def release(self) -> None:
         """Give the lock back. The file stays: removing it would let two hold the lock."""
         if self._descriptor is not None:

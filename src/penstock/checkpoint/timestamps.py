@@ -1,0 +1,28 @@
+"""Moments as they are written: milliseconds since the epoch, for people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+_FOUR_CENTURIES_MS = 146_097 * 24 * 3_600 * 1_000
+"""The calendar repeats itself after so long."""
+
+
+def format_timestamp(millis: int) -> str:
+    """A moment as Spark writes it in progress: UTC, ISO 8601, milliseconds.
+
+    Any moment, for a column of event times may hold nonsense: a year beyond 9999 has a plus sign,
+    and one before Christ is counted from there, as in Java.
+    """
+    cycles, within = divmod(millis, _FOUR_CENTURIES_MS)
+    moment = datetime.fromtimestamp(within // 1000, tz=timezone.utc)
+    year = moment.year + 400 * cycles
+    of_era = year if year > 0 else 1 - year
+    sign = "+" if of_era > 9999 else ""
+    return f"{sign}{of_era:04d}-{moment:%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
+
+
+def to_the_second(millis: int) -> str:
+    """A moment for a table: `2026-11-16 09:30:00`, in UTC."""
+    date, _, time = format_timestamp(millis).partition("T")
+    return f"{date} {time.partition('.')[0]}"

@@ -1,0 +1,30 @@
+"""Moments in writing, the strange ones too."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.checkpoint.timestamps import format_timestamp, to_the_second
+
+
+@pytest.mark.parametrize(
+    ("millis", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (1_794_794_269_681, "2026-11-16T01:57:49.681Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        (253_402_300_800_000, "+10000-01-01T00:00:00.000Z"),
+        (1_794_794_269_681_000, "+58844-10-06T19:48:01.000Z"),
+        (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
+        (-62_135_596_800_001, "0001-12-31T23:59:59.999Z"),
+        (-9_223_372_036_854_776, "+290309-12-21T19:59:05.224Z"),
+    ],
+)
+def test_any_moment_is_written_as_java_does(millis: int, text: str) -> None:
+    assert format_timestamp(millis) == text
+
+
+def test_to_the_second() -> None:
+    assert to_the_second(1_794_794_269_681) == "2026-11-16 01:57:49"
+    assert to_the_second(1_794_794_269_681_000) == "+58844-10-06 19:48:01"
