@@ -35,6 +35,32 @@ def test_a_fork_at_a_batch_is_rewound(checkpoint: Path, tmp_path: Path) -> None:
     assert verify(CheckpointView(made.path)).findings == ()
 
 
+@pytest.mark.parametrize("part", ["state", "offsets", "sources/0"])
+def test_what_a_link_leads_to_is_copied(checkpoint: Path, tmp_path: Path, part: str) -> None:
+    """As where the state is on a larger disk."""
+    stateful(checkpoint)
+    elsewhere = tmp_path / "large disk"
+    (checkpoint / part).rename(elsewhere)
+    (checkpoint / part).symlink_to(elsewhere)
+    before, there = content_of(checkpoint), content_of(elsewhere)
+    for batch in (0, 2):
+        made = fork_before(CheckpointView(checkpoint), tmp_path / f"before {batch}", batch)
+        assert not any(path.is_symlink() for path in made.path.rglob("*"))
+        assert CheckpointView(made.path).next_batch == batch
+    assert content_of(elsewhere) == there
+    assert content_of(checkpoint) == before
+
+
+def test_a_fork_within_what_a_link_leads_to_holds_no_copy_of_itself(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    stateful(checkpoint)
+    (checkpoint / "state").rename(tmp_path / "state")
+    (checkpoint / "state").symlink_to(tmp_path / "state")
+    made = fork(CheckpointView(checkpoint), tmp_path / "state/fork")
+    assert names_in(made.path, "state") == ["0"]
+
+
 @pytest.mark.parametrize("batch", [0, 2, 4])
 def test_a_fork_before_a_batch_plans_it_next(checkpoint: Path, tmp_path: Path, batch: int) -> None:
     stateless(checkpoint, planned=True)

@@ -100,13 +100,14 @@ def _require_free(root: Path, new: Path) -> None:
 
 
 def _copy(root: Path, draft: Path) -> None:
+    """Copy a checkpoint, with what links in it lead to: the copy is going to be changed."""
     left_out = {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
 
     def ignored(directory: str, names: list[str]) -> set[str]:
-        unwanted = left_out if Path(directory) == root else set()
+        unwanted = {draft.name, *(left_out if Path(directory) == root else ())}
         return {name for name in names if name in unwanted or name.endswith(".tmp")}
 
-    shutil.copytree(root, draft, ignore=ignored, symlinks=True)
+    shutil.copytree(root, draft, ignore=ignored)
 
 
 def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:
