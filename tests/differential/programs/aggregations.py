@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tests.differential.program import Input, Program
+from tests.differential.program import Aspect, Input, Program
 from tests.differential.programs.data import (
     CHANGELOG,
     EVENTS_AND_CLICKS,
@@ -76,6 +76,13 @@ def window_of_windows(source: Input) -> DataFrame:
     return small.groupBy(large).agg(F.sum("count").alias("sum"), F.count("*").alias("windows"))
 
 
+def in_no_calendar(source: Input) -> DataFrame:
+    """Milliseconds taken for seconds: the year is beyond 50,000."""
+    time = (F.col("time").cast("long") * 1000).cast("timestamp")
+    wrong = source.stream().withColumn("time", time).withWatermark("time", "10 seconds")
+    return wrong.groupBy(F.window("time", "1 hour"), "key").count().select("key", "count")
+
+
 def dedup_then_window(source: Input) -> DataFrame:
     unique = events(source).dropDuplicates(["key", "value", "time"])
     return unique.groupBy(F.window("time", "10 seconds")).count()
@@ -105,6 +112,13 @@ PROGRAMS = (
     Program("tumbling-update", tumbling, EVENTS_ONLY, "update", stateful=True, extended=True),
     Program("tumbling-complete", tumbling, EVENTS_ONLY, "complete", stateful=True, extended=True),
     Program("tumbling-over-rounds", tumbling, EVENTS_ONLY, rounds=3, stateful=True),
+    Program(
+        "times-in-no-calendar",
+        in_no_calendar,
+        EVENTS_ONLY,
+        "update",
+        skip=frozenset({Aspect.STATE}),  # Python has no such times to read it with
+    ),
     Program("tumbling-by-key", tumbling_by_key, EVENTS_ONLY, stateful=True, extended=True),
     Program("tumbling-changelog", tumbling, EVENTS_ONLY, conf=CHANGELOG, stateful=True),
     Program("tumbling-state-ids", tumbling, EVENTS_ONLY, conf=STATE_IDS, stateful=True),
