@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+import typer
+from typer.testing import CliRunner, Result
 
 from penstock.api.backoff import Backoff
+from penstock.api.health import DEFAULT_STALL_SECONDS
 from penstock.api.observe import RESTARTS_VARIABLE
 from penstock.cli.main import app
-from penstock.cli.observing import Observing
+from penstock.cli.observing import STALL_SECONDS, Observing
 from penstock.cli.run import supervise
+
+SERVERS = ("metrics", "web")
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port of this machine that another program listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script that leaves a trace if it is run."""
+    path = tmp_path / "script.py"
+    path.write_text("open(__file__ + '.ran', 'w').close()\n")
+    return path
+
+
+def has_run(script: Path) -> bool:
+    return script.with_name("script.py.ran").exists()
+
+
+def run(script: Path, *options: str) -> Result:
+    wide = {"COLUMNS": "400"}  # no message is broken into lines
+    return CliRunner().invoke(app, ["run", *options, str(script)], env=wide)
 
 
 def test_nothing_is_served_unless_asked_for() -> None:
@@ -72,3 +103,70 @@ def test_the_options_are_in_the_help() -> None:
     shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "200"}).output
     for option in ("--watch", "--metrics-port", "--web-port", "--stall-seconds"):
         assert option in shown
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_port_that_is_taken_is_a_usage_error(script: Path, server: str, taken: int) -> None:
+    result = run(script, f"--{server}-port", str(taken))
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 2
+    assert f"--{server}-port" in result.output
+    assert f"cannot listen on port {taken} of 127.0.0.1: Address already in use" in result.output
+    assert "0 takes any that is free" in result.output
+    assert not has_run(script)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_host_that_is_not_this_one_is_a_usage_error(script: Path, server: str) -> None:
+    result = run(script, f"--{server}-port", "0", f"--{server}-host", "not a name")
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 2
+    assert f"--{server}-host" in result.output
+    assert "cannot listen on port 0 of not a name:" in result.output
+    assert "an address of this machine" in result.output
+    assert not has_run(script)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_has_sixteen_bits(script: Path, server: str, port: str) -> None:
+    result = run(script, f"--{server}-port", port)
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 2
+    assert f"--{server}-port" in result.output
+    assert not has_run(script)
+
+
+def test_one_server_is_stopped_when_the_other_cannot_listen(taken: int) -> None:
+    before = threading.active_count()
+    observing = Observing(metrics_port=0, web_port=taken)
+    with pytest.raises(typer.BadParameter), observing.running():
+        pass
+    assert threading.active_count() == before
+
+
+def test_an_error_of_what_is_run_is_not_one_of_the_servers() -> None:
+    with pytest.raises(FileNotFoundError), Observing(metrics_port=0).running():
+        raise FileNotFoundError("of the script")
+
+
+def test_a_port_that_is_taken_is_not_tried_again(
+    script: Path, taken: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--restart", "on-failure", "--backoff", "0", "--web-port", str(taken)]
+    assert run(script, *options).exit_code == 2
+    said = capfd.readouterr().err
+    assert said.count("cannot listen") == 1
+    assert "Traceback" not in said
+    assert not has_run(script)
+
+
+def test_a_query_counts_as_stuck_after_as_long_as_everywhere_else() -> None:
+    assert STALL_SECONDS == DEFAULT_STALL_SECONDS
+    assert Observing().stall_seconds == DEFAULT_STALL_SECONDS
+
+
+def test_the_command_line_starts_without_the_engine() -> None:
+    code = "import sys, penstock.cli.main; print({'pyspark', 'penstock.engine'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n"

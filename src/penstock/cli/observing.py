@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import typer
 
 LOOPBACK = "127.0.0.1"
+
+STALL_SECONDS = 600.0
+"""As `penstock.api.health` has it, whose import would make every command slower to start."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Observing:
     metrics_host: str = LOOPBACK
     web_port: int | None = None
     web_host: str = LOOPBACK
-    stall_seconds: float = 600.0
+    stall_seconds: float = STALL_SECONDS
 
     def arguments(self) -> list[str]:
         """The same as options of `penstock run`."""
@@ -36,23 +41,49 @@ class Observing:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Show and serve meanwhile. Says on standard error where things are to be found."""
+        """Show and serve meanwhile. Says on standard error where things are to be found.
+
+        Raises typer.BadParameter at the start if a server cannot listen where it is to.
+        """
         import penstock
 
         with contextlib.ExitStack() as stack:
             if self.metrics_port is not None:
-                metrics = penstock.serve_metrics(
-                    self.metrics_port, self.metrics_host, stall_seconds=self.stall_seconds
-                )
+                with _listening("metrics", self.metrics_host, self.metrics_port):
+                    metrics = penstock.serve_metrics(
+                        self.metrics_port, self.metrics_host, stall_seconds=self.stall_seconds
+                    )
                 stack.enter_context(metrics)
                 typer.echo(f"penstock: metrics at {metrics.url}metrics", err=True)
             if self.web_port is not None:
-                web = penstock.serve_web(
-                    self.web_port, self.web_host, stall_seconds=self.stall_seconds
-                )
+                with _listening("web", self.web_host, self.web_port):
+                    web = penstock.serve_web(
+                        self.web_port, self.web_host, stall_seconds=self.stall_seconds
+                    )
                 stack.enter_context(web)
                 typer.echo(f"penstock: live page at {web.address}", err=True)
                 typer.echo(f"penstock: token to stop a query: {web.token}", err=True)
             if self.watch:
                 stack.enter_context(penstock.watch())
             yield
+
+
+@contextlib.contextmanager
+def _listening(server: str, host: str, port: int) -> Iterator[None]:
+    """Around the start of a server: an address it cannot have is an error of the command line."""
+    try:
+        yield
+    except OSError as error:
+        if _is_of_host(error):
+            option, advice = "host", "Give an address of this machine, or 0.0.0.0 for all it has."
+        else:
+            option, advice = "port", "Give another port; 0 takes any that is free."
+        raise typer.BadParameter(
+            f"cannot listen on port {port} of {host}: {error.strerror or error}. {advice}",
+            param_hint=f"--{server}-{option}",
+        ) from None
+
+
+def _is_of_host(error: OSError) -> bool:
+    """Whether another port would not help."""
+    return isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL

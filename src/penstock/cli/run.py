@@ -16,9 +16,10 @@ from typing import Annotated
 import typer
 
 from penstock.api.backoff import Backoff
-from penstock.cli.observing import LOOPBACK, Observing
+from penstock.cli.observing import LOOPBACK, STALL_SECONDS, Observing
 
 _USAGE_ERROR = 2
+_LAST_PORT = 65535
 _PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
@@ -36,20 +37,24 @@ def run(
     max_backoff: Annotated[float, typer.Option(help="The longest wait, in seconds.")] = 60.0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the queries live.")] = False,
     metrics_port: Annotated[
-        int | None, typer.Option(help="Serve /metrics and /healthz on this port.")
+        int | None,
+        typer.Option(min=0, max=_LAST_PORT, help="Serve /metrics and /healthz on this port."),
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="Who may ask: an address.")] = LOOPBACK,
-    web_port: Annotated[int | None, typer.Option(help="Serve the live page on this port.")] = None,
+    web_port: Annotated[
+        int | None, typer.Option(min=0, max=_LAST_PORT, help="Serve the live page on this port.")
+    ] = None,
     web_host: Annotated[str, typer.Option(help="Who may look: an address.")] = LOOPBACK,
     stall_seconds: Annotated[
         float, typer.Option(help="So long in one trigger, and a query counts as stuck.")
-    ] = 600.0,
+    ] = STALL_SECONDS,
 ) -> None:
     """Run a PySpark script unchanged, its streaming queries on Penstock.
 
     SIGTERM and the first Ctrl-C stop the queries when the running batch is committed, a second one
-    at once. Exit codes: 0 the script ended, 1 it failed, 3 a query failed, 130 it was stopped;
-    else what the script itself exited with.
+    at once. Exit codes: 0 the script ended, 1 it failed, 2 it was not run, the command line being
+    wrong or a port taken, 3 a query failed, 130 it was stopped; else what the script itself exited
+    with.
     """
     settings = dict(key_value(setting) for setting in conf or ())
     observing = Observing(
