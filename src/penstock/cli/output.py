@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.text import Text
 
 from penstock.cli.checkpoint_text import CheckpointText
 
@@ -69,7 +70,7 @@ class TextOutput(CheckpointText, Output):
     def diagnosis(self, diagnosis: Diagnosis) -> None:
         for finding in diagnosis.findings:
             self._console.print(
-                _mark(finding.is_good), f"[bold]{finding.subject}[/]", finding.found
+                _mark(finding.is_good), f"[bold]{finding.subject}[/]", Text(finding.found)
             )
         if diagnosis.internals:
             self._console.print("[bold]Spark's internals[/]")
