@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,6 +160,28 @@ def test_a_checkpoint_that_there_is_not(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
     assert f"penstock: There is no directory {tmp_path / 'none'}" in result.stderr
+
+
+NO_ROOM = OSError(errno.ENOSPC, "No space left on device", "/tmp/penstock-bisect-1")
+NO_ROOM_TWICE = shutil.Error([(name, f"/tmp/{name}", str(NO_ROOM)) for name in ("a", "b")])
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(NO_ROOM, str(NO_ROOM)), (NO_ROOM_TWICE, f"{NO_ROOM}, and 1 more like it")]
+)
+def test_a_checkpoint_that_cannot_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, told: str
+) -> None:
+    def fails(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("penstock.api.bisect.Bisection", fails)
+    script = tmp_path / "job.py"
+    script.write_text("raise AssertionError('not run')")
+    result = CliRunner().invoke(app, ["bisect", str(script), "--checkpoint", str(tmp_path)])
+    assert isinstance(result.exception, SystemExit)
+    assert result.exit_code == 2
+    assert result.stderr == f"penstock: {told}\n"
 
 
 def test_a_script_that_does_not_start_the_query(tmp_path: Path) -> None:

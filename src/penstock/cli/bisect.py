@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -74,7 +75,18 @@ def bisect(
     except PenstockError as exc:
         typer.echo(f"penstock: {exc}", err=True)
         raise typer.Exit(_USAGE_ERROR) from exc
+    except OSError as exc:
+        typer.echo(f"penstock: {_told(exc)}", err=True)
+        raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt as exc:
         raise typer.Exit(_STOPPED) from exc
     output_for(json).bisection(report)
     raise typer.Exit(0 if report.is_found else _NOT_REPRODUCED)
+
+
+def _told(error: OSError) -> str:
+    """What went wrong with a file. Copying a directory tells of each one: that is the first."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        (_, _, first), *others = error.args[0]
+        return f"{first}, and {len(others)} more like it" if others else str(first)
+    return str(error)
