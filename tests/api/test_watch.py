@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,13 @@ from rich.console import Console
 
 from penstock.api import figures
 from penstock.api.snapshot import QuerySnapshot
-from penstock.api.watch import Watch, view_of_this_place
+from penstock.api.watch import Watch, view_of_this_place, watch, watch_query
 from penstock.api.watch_html import HtmlView, html_table
 from penstock.api.watch_views import LinesView, TableView, View, table
 from tests.snapshots import batch, snapshot, watermark
 
 PATIENCE = 30
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 def rendered(*snapshots: QuerySnapshot, width: int = 140) -> str:
@@ -125,15 +127,17 @@ class Recording(View):
 
 def test_a_watch_goes_on_until_it_is_stopped() -> None:
     view = Recording()
-    with Watch(lambda: [snapshot()], view, refresh=0.001) as watch:
+    with Watch(lambda: [snapshot()], lambda: view, refresh=0.001) as running:
         assert view.twice.wait(PATIENCE)
     assert view.is_closed
-    watch.stop()
+    running.stop()
 
 
 def test_a_watch_ends_when_there_is_no_more_to_come() -> None:
     view = Recording()
-    over = Watch(lambda: [snapshot()], view, refresh=0.001, is_over=lambda s: len(view.shown) > 2)
+    over = Watch(
+        lambda: [snapshot()], lambda: view, refresh=0.001, is_over=lambda s: len(view.shown) > 2
+    )
     assert over.wait(PATIENCE)
     assert view.is_closed
 
@@ -142,13 +146,29 @@ def test_a_watch_that_fails_says_so_and_is_over(caplog: pytest.LogCaptureFixture
     def broken() -> Sequence[QuerySnapshot]:
         raise RuntimeError("boom")
 
-    assert Watch(broken, Recording()).wait(PATIENCE)
+    view = Recording()
+    assert Watch(broken, lambda: view).wait(PATIENCE)
+    assert view.is_closed
+    assert "The watch has failed; the queries go on" in caplog.text
+
+
+def test_a_view_that_cannot_be_closed_is_no_trouble_of_the_queries(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Stuck(Recording):
+        def close(self) -> None:
+            raise RuntimeError("boom")
+
+    Watch(lambda: [], Stuck).stop()
     assert "The watch has failed; the queries go on" in caplog.text
 
 
 def test_a_watch_has_to_pause_now_and_then() -> None:
+    def no_view() -> View:
+        raise AssertionError("no view was to be made")
+
     with pytest.raises(ValueError, match="more than 0"):
-        Watch(lambda: [], Recording(), refresh=0)
+        Watch(lambda: [], no_view, refresh=0)
 
 
 def test_without_a_terminal_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,15 +181,46 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_in_a_terminal_there_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal in the place of standard error, from here to the end of the test."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
+    return terminal
+
+
+def test_in_a_terminal_there_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = in_a_terminal(monkeypatch)
     view = view_of_this_place()
     assert isinstance(view, TableView)
     view.show([snapshot()])
     view.close()
     assert "clicks" in terminal.getvalue()
+
+
+def test_a_watch_that_fails_gives_the_terminal_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = in_a_terminal(monkeypatch)
+
+    def broken() -> Sequence[QuerySnapshot]:
+        raise RuntimeError("boom")
+
+    assert Watch(broken, view_of_this_place).wait(PATIENCE)
+    assert sys.stderr is terminal
+    assert HIDE_CURSOR in terminal.getvalue()
+    assert terminal.getvalue().rpartition(HIDE_CURSOR)[2].count(SHOW_CURSOR) == 1
+
+
+@pytest.mark.parametrize("start", [watch, partial(watch_query, "an id")])
+def test_a_watch_that_is_refused_leaves_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., Watch]
+) -> None:
+    terminal = in_a_terminal(monkeypatch)
+    with pytest.raises(ValueError, match="more than 0"):
+        start(refresh=0)
+    assert sys.stderr is terminal
+    assert terminal.getvalue() == ""
 
 
 def test_in_a_notebook_there_is_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
@@ -19,13 +20,14 @@ class Watch:
     """Shows snapshots every so often until it is stopped, or until there is no more to come.
 
     It only ever reads. If showing fails, that is logged and the watch is over; the queries do not
-    notice. Also a context manager: stopped at its end.
+    notice. However it ends, the view is closed. Also a context manager: stopped at its end. Raises
+    ValueError, before the view is made, for a `refresh` that is no time.
     """
 
     def __init__(
         self,
         source: Callable[[], Sequence[QuerySnapshot]],
-        view: View,
+        make_view: Callable[[], View],
         *,
         refresh: float = 0.5,
         is_over: Callable[[Sequence[QuerySnapshot]], bool] = lambda snapshots: False,
@@ -33,7 +35,7 @@ class Watch:
         if refresh <= 0:
             raise ValueError(f"refresh is to be more than 0 seconds, not {refresh}")
         self._source = source
-        self._view = view
+        self._view = make_view()
         self._refresh = refresh
         self._is_over = is_over
         self._stop = threading.Event()
@@ -58,17 +60,20 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            over = False
-            while not over:
-                stopped = self._stop.wait(0)
-                snapshots = self._source()
-                self._view.show(snapshots)
-                over = stopped or self._is_over(snapshots)
-                if not over:
-                    self._stop.wait(self._refresh)
-            self._view.close()
+            with contextlib.closing(self._view):
+                self._show_until_over()
         except Exception:
             _logger.warning("The watch has failed; the queries go on", exc_info=True)
+
+    def _show_until_over(self) -> None:
+        over = False
+        while not over:
+            stopped = self._stop.wait(0)
+            snapshots = self._source()
+            self._view.show(snapshots)
+            over = stopped or self._is_over(snapshots)
+            if not over:
+                self._stop.wait(self._refresh)
 
 
 def watch(*, refresh: float = 0.5) -> Watch:
@@ -76,7 +81,7 @@ def watch(*, refresh: float = 0.5) -> Watch:
 
     As a table in a terminal, as HTML in a notebook, else as a line for each batch.
     """
-    return Watch(OBSERVATORY.snapshots, view_of_this_place(), refresh=refresh)
+    return Watch(OBSERVATORY.snapshots, view_of_this_place, refresh=refresh)
 
 
 def watch_query(query_id: str, *, refresh: float = 0.5) -> Watch:
@@ -89,7 +94,7 @@ def watch_query(query_id: str, *, refresh: float = 0.5) -> Watch:
     def is_over(snapshots: Sequence[QuerySnapshot]) -> bool:
         return all(snapshot.is_over for snapshot in snapshots)
 
-    return Watch(source, view_of_this_place(), refresh=refresh, is_over=is_over)
+    return Watch(source, view_of_this_place, refresh=refresh, is_over=is_over)
 
 
 def view_of_this_place() -> View:
