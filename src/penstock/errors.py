@@ -9,6 +9,8 @@
     │   ├── MissingMetadataError        logs without the file that holds the query id
     │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
     │   ├── SourceCountError            the query has not the sources the checkpoint has
+    │   ├── SourceEvolutionError        named sources on a checkpoint whose entries have no names
+    │   ├── UnfinishedRepartitionError  the state is being spread over another number of partitions
     │   ├── ConcurrentUpdateError       another run wrote the entry that this run was to write
     │   ├── CheckpointInUseError        a query is running on the checkpoint that is to be changed
     │   └── SurgeryRefusedError         a change by hand that would lose data or leave a wreck
@@ -63,6 +65,14 @@ class CheckpointNotEmptyError(CheckpointError):
 
 class SourceCountError(CheckpointError):
     """The checkpoint and the query disagree about the number of sources."""
+
+
+class SourceEvolutionError(CheckpointError):
+    """Source evolution was turned on for a checkpoint that was begun without it."""
+
+
+class UnfinishedRepartitionError(CheckpointError):
+    """The last thing begun on the checkpoint is a change of the number of state partitions."""
 
 
 class ConcurrentUpdateError(CheckpointError):

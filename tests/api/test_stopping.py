@@ -195,6 +195,22 @@ def test_a_query_stops_by_itself_after_what_it_was_told(
     assert gate.rows == commits
 
 
+def test_a_source_that_the_query_has_not_is_waited_for_and_kills_nothing(
+    session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(batch_id=0)
+    query = start_gated(session, gate, checkpoint)
+    with pytest.raises(ValueError, match="numbers of sources"):
+        query.stop_after(offsets={-1: 2})
+    query.stop_after(offsets={1: 2})
+    query.stop_after(batches=2)
+    gate.opened.set()
+    assert query.awaitTermination(60)
+    assert log_entries(checkpoint, "commits") == [0, 1]
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([text for text in messages if "stop_after waits for source 1" in text]) == 1
+
+
 def test_a_query_stops_by_itself_when_the_time_is_up_and_its_batch_is_done(
     session: SparkSession, checkpoint: Path
 ) -> None:

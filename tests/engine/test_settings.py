@@ -49,4 +49,6 @@ def test_settings_are_read_by_their_kind(text: str, value: bool) -> None:
         available_now_wrapper=value,
         verify_new_checkpoint=value,
         force_delete_temporary_checkpoint=value,
+        source_evolution=value,
+        check_unfinished_repartition=value,
     )

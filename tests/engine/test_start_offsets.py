@@ -14,6 +14,8 @@ from penstock.errors import (
     ExecutionError,
     MissingBatchError,
     SourceCountError,
+    SourceEvolutionError,
+    UnfinishedRepartitionError,
 )
 from tests.engine.numbers import Abilities
 from tests.engine.world import CONF, World
@@ -261,6 +263,51 @@ def test_a_log_by_name_takes_a_new_source_from_its_beginning() -> None:
     assert context.start_offsets == {known: LongOffset(9)}
     assert next_entry(world).source_ids == ("users", "orders")
     assert added not in context.start_offsets
+
+
+def test_source_evolution_is_refused_on_a_log_by_position() -> None:
+    world = World(settings=Settings(source_evolution=True))
+    world.add_stream("a", range(10))
+    world.plan.names = ["orders"]
+    world.log_offsets(0, "5")
+    world.log_commit(0)
+    with pytest.raises(SourceEvolutionError, match="offset log format version 1"):
+        populate_start_offsets(world.runtime())
+
+
+# A number of partitions that has changed.
+
+
+def repartitioned(world: World) -> None:
+    """A checkpoint whose batch 1 was to spread the state of batch 0 over more partitions."""
+    world.add_stream("a", range(10))
+    for batch_id, partitions in enumerate("24"):
+        conf = {**CONF, "spark.sql.shuffle.partitions": partitions}
+        world.log_offsets(batch_id, "5", conf=conf)
+    world.log_commit(0)
+
+
+def test_an_unfinished_repartitioning_is_not_run_as_a_batch() -> None:
+    world = World()
+    repartitioned(world)
+    with pytest.raises(
+        UnfinishedRepartitionError,
+        match=r"The latest batch 1 is for an unfinished .* last committed batch is: 0",
+    ):
+        populate_start_offsets(world.runtime())
+
+
+def test_a_finished_repartitioning_is_gone_on_from() -> None:
+    world = World()
+    repartitioned(world)
+    world.log_commit(1)
+    assert populate_start_offsets(world.runtime()).batch_id == 2
+
+
+def test_the_check_of_an_unfinished_repartitioning_can_be_turned_off() -> None:
+    world = World(settings=Settings(check_unfinished_repartition=False))
+    repartitioned(world)
+    assert populate_start_offsets(world.runtime()).batch_id == 1
 
 
 # Settings.

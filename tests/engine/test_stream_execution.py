@@ -227,3 +227,18 @@ def test_a_query_cannot_wait_for_itself() -> None:
     assert set(refused) == {
         "Cannot wait for a query state from the same thread that is running the query"
     }
+
+
+def test_a_query_whose_plan_cannot_be_shown_any_more_has_failed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when the JVM that holds the plan has died."""
+    world = World()
+    world.add_source("a", range(3))
+    monkeypatch.setattr(type(world.plan), "__str__", lambda plan: failing("gone"))
+    monkeypatch.setattr(world.plan, "prepare", lambda request: failing("the JVM died"))
+    query = world.query()
+    query.start()
+    with pytest.raises(StreamFailedError, match="the JVM died") as failed:
+        query.await_termination(10)
+    assert "which cannot be shown" in failed.value.debug

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import runpy
 import signal
@@ -21,6 +22,8 @@ from penstock.api.install import install
 from penstock.api.manager import running_queries
 from penstock.errors import PenstockError
 from penstock.spark.java import prepare_environment
+
+_logger = logging.getLogger(__name__)
 
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 _SECONDS_TO_FINISH = 10.0
@@ -154,8 +157,15 @@ class _Stopper:
         threading.Thread(target=self._stop_queries, args=(graceful,), daemon=True).start()
 
     def _stop_queries(self, graceful: bool) -> None:
-        for query in running_queries():
-            query.stop(graceful=graceful)
+        queries = running_queries()
+        if graceful:
+            for query in queries:
+                query.stop_at_boundary()
+        for query in queries:
+            try:
+                query.stop(graceful=graceful)
+            except Exception:
+                _logger.exception("Could not stop query %s", query.id)
         # A script that waits for its queries ends by itself now. One that does not is told to.
         self._finished.wait(_SECONDS_TO_FINISH if graceful else 1.0)
         if not self._finished.is_set():

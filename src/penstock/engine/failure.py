@@ -21,7 +21,8 @@ def stream_failure(
     current = context or BatchContext()
     sources = plan.sources if plan else ()
     failure = StreamFailedError(
-        f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: {cause}",
+        f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: "
+        f"{_shown(cause)}",
         _debug_string(identity, state, current, plan),
         str(current.start_offsets.to_offset_seq(sources, None)),
         str(current.end_offsets.to_offset_seq(sources, None)),
@@ -39,4 +40,12 @@ def _debug_string(
         f"Current Available Offsets: {context.end_offsets}\n\n"
         f"Current State: {state}\nThread State: RUNNABLE"
     )
-    return text if plan is None else f"{text}\n\nLogical Plan:\n{plan}"
+    return text if plan is None else f"{text}\n\nLogical Plan:\n{_shown(plan)}"
+
+
+def _shown(thing: object) -> str:
+    """Its text, or that it has none: what is asked for one may have died with the query."""
+    try:
+        return str(thing)
+    except Exception as exc:
+        return f"({type(thing).__name__}, which cannot be shown: {exc!r})"

@@ -90,7 +90,7 @@ class StateOperatorProgress:
 
 @dataclass(frozen=True)
 class ExecutionStats:
-    """What a batch's execution says about itself. Rows are by position in the unique sources."""
+    """What a batch's execution says about itself. `input_rows` are by source."""
 
     input_rows: Mapping[Any, int] = field(default_factory=dict)
     state_operators: Sequence[StateOperatorProgress] = ()

@@ -23,6 +23,8 @@ class Settings:
     available_now_wrapper: bool = False
     verify_new_checkpoint: bool = True
     force_delete_temporary_checkpoint: bool = False
+    source_evolution: bool = False
+    check_unfinished_repartition: bool = True
 
     @classmethod
     def read(cls, millis: Callable[[str], int], text: Callable[[str], str]) -> Settings:
@@ -49,4 +51,6 @@ KEYS = {
     "available_now_wrapper": "spark.sql.streaming.triggerAvailableNowWrapper.enabled",
     "verify_new_checkpoint": "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
     "force_delete_temporary_checkpoint": "spark.sql.streaming.forceDeleteTempCheckpointLocation",
+    "source_evolution": "spark.sql.streaming.queryEvolution.enableSourceEvolution",
+    "check_unfinished_repartition": "spark.sql.streaming.checkUnfinishedRepartitionOnRestart",
 }

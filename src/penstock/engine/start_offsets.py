@@ -11,8 +11,8 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import Source
 from penstock.engine.faults import FaultPoint
 from penstock.engine.read_limit import ALL_AVAILABLE
+from penstock.engine.restart_rules import refuse_names_of_sources, refuse_unfinished_repartition
 from penstock.engine.runtime import QueryRuntime
-from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_progress import StreamProgress, positions_of
 from penstock.engine.watermark import WatermarkTracker
 from penstock.errors import ExecutionError, MissingBatchError
@@ -31,7 +31,7 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     """
     runtime.faults.reach(FaultPoint.BEFORE_START_OFFSETS, -1)
     latest = runtime.checkpoint.offset_log.get_latest()
-    runtime.source_ids = _logged_source_ids(runtime.plan, latest[1] if latest else None)
+    runtime.source_ids = _logged_source_ids(runtime, latest[1] if latest else None)
     _set_latest_seen_offsets(runtime, latest[1] if latest else None)
     context = _start_afresh(runtime) if latest is None else _resume(runtime, *latest)
     _warn_of_limits_that_do_not_apply(runtime, context)
@@ -61,11 +61,13 @@ def _warn_of_limits_that_do_not_apply(runtime: QueryRuntime, context: BatchConte
             )
 
 
-def _logged_source_ids(plan: QueryPlan, latest: OffsetSeq | None) -> Sequence[str] | None:
+def _logged_source_ids(runtime: QueryRuntime, latest: OffsetSeq | None) -> Sequence[str] | None:
     """The names to log offsets under. A log that exists keeps its format."""
+    plan = runtime.plan
     if latest is None:
         return plan.source_ids
     if latest.source_ids is None:
+        refuse_names_of_sources(runtime)
         return None
     return positions_of(plan.sources) if plan.source_ids is None else plan.source_ids
 
@@ -89,6 +91,7 @@ def _resume(runtime: QueryRuntime, latest_batch_id: int, recorded: OffsetSeq) ->
     )
     if latest_batch_id != 0:
         second_latest = _second_latest(runtime, latest_batch_id)
+        refuse_unfinished_repartition(runtime, latest_batch_id, recorded, second_latest)
         context.start_offsets = _to_progress(runtime, second_latest)
     _restore_metadata(runtime, context, recorded.metadata)
     _compare_with_commit_log(runtime, context, latest_batch_id)

@@ -79,26 +79,30 @@ def is_interruption(error: BaseException, run_id: str) -> bool:
 
 def translated(error: BaseException) -> BaseException:
     """Ours for what Spark's logs of files raise when another query has written their entry."""
-    if isinstance(error, (Py4JJavaError, CapturedException)):
-        for message in _messages(error):
-            if any(sign in message for sign in _SIGNS_OF_ANOTHER):
-                concurrent = ConcurrentUpdateError(
-                    f"{message}\nPlease make sure only one streaming job runs on a specific "
-                    "checkpoint location at a time, and only one writes to an output path. "
-                    "Nothing of what the other has written was overwritten."
-                )
-                concurrent.__cause__ = error
-                return concurrent
+    if not isinstance(error, (Py4JJavaError, CapturedException)):
+        return error
+    for message in _messages(error):
+        if any(sign in message for sign in _SIGNS_OF_ANOTHER):
+            concurrent = ConcurrentUpdateError(
+                f"{message}\nPlease make sure only one streaming job runs on a specific "
+                "checkpoint location at a time, and only one writes to an output path. "
+                "Nothing of what the other has written was overwritten."
+            )
+            concurrent.__cause__ = error
+            return concurrent
     return error
 
 
-def _messages(error: Py4JJavaError | CapturedException) -> Iterator[str]:
-    """The messages of an error of the JVM and of what caused it."""
+def _messages(error: Py4JJavaError | CapturedException) -> list[str]:
+    """The messages of an error of the JVM and of what caused it, as far as the JVM still tells."""
     captured = isinstance(error, CapturedException)
     java_exception: Any = getattr(error, "_origin" if captured else "java_exception")
-    while java_exception is not None:
-        yield str(java_exception.getMessage())
-        java_exception = java_exception.getCause()
+    messages: list[str] = []
+    with contextlib.suppress(Exception):
+        while java_exception is not None:
+            messages.append(str(java_exception.getMessage()))
+            java_exception = java_exception.getCause()
+    return messages
 
 
 def error_class(error: BaseException) -> str | None:

@@ -131,7 +131,7 @@ class Handles:
     def with_stream(self, stream: Any) -> Any:
         """A total PartialFunction: plan leaves that can name their stream get this one."""
         aware = self._jvm.java_class("StreamSourceAwareLogicalPlan")
-        plan_type = self._jvm.java_class("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
+        plan_type = self._jvm.java_class("LogicalPlan")
         stream_type = self._jvm.java_class(
             "org.apache.spark.sql.connector.read.streaming.SparkDataStream"
         )

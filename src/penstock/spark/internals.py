@@ -1,7 +1,7 @@
 """Every class of Spark that is not its public API and that Penstock leans on, in one table.
 
 Spark may move or change any of these in a minor release. Nothing else in this room spells out a
-class name of Spark's inside: it asks `Internals` by the name on the left. `penstock doctor` looks
+class name of Spark's inside: it asks by the name on the left. `penstock doctor` looks
 each of them up; a session in which one is missing is refused before a query starts.
 """
 
@@ -54,6 +54,12 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "StreamSourceAwareSparkPlan": InternalClass(
         f"{_SQL}.execution.StreamSourceAwareSparkPlan", "rows read per source"
     ),
+    "LogicalPlan": InternalClass(f"{_SQL}.catalyst.plans.logical.LogicalPlan", "V1 sources"),
+    "FileFormat": InternalClass(f"{_SQL}.execution.datasources.FileFormat", "file sources"),
+    "DataSourceUtils": InternalClass(
+        f"{_SQL}.execution.datasources.DataSourceUtils", "partitioned sinks"
+    ),
+    "JavaUtils": InternalClass("org.apache.spark.network.util.JavaUtils", "settings"),
     "SparkPlan": InternalClass(f"{_SQL}.execution.SparkPlan", "statistics of a batch"),
     "SQLMetric": InternalClass(f"{_SQL}.execution.metric.SQLMetric", "rows read per source"),
     "LogicalRelation": InternalClass(
@@ -104,7 +110,6 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "TreePattern": InternalClass(f"{_SQL}.catalyst.trees.TreePattern", "current_* functions"),
     # Sources
-    "V1Source": InternalClass(f"{_STREAMING}.Source", "V1 sources"),
     "SerializedOffset": InternalClass(f"{_STREAMING}.runtime.SerializedOffset", "V1 offsets"),
     "MarkerStream": InternalClass(
         f"{_STREAMING}.sources.RatePerMicroBatchStream", "telling Python sources apart"

@@ -19,7 +19,6 @@ from penstock.spark.sources import JvmMicroBatchStream, JvmSource, V1Data, V2Ran
 _logger = logging.getLogger(__name__)
 
 _MICRO_BATCH_READ = "MICRO_BATCH_READ"
-_FILE_FORMAT = "org.apache.spark.sql.execution.datasources.FileFormat"
 _DISABLED_READERS = "spark.sql.streaming.disabledV2MicroBatchReaders"
 
 
@@ -173,7 +172,7 @@ class _Binder:
 
     def _bind_v1(self, node: Any, relation: Any, name: str | None, path: str, api: str) -> Leaf:
         data_source = self._in_query_session(relation.dataSource())
-        if self._jvm.java_class(_FILE_FORMAT).isAssignableFrom(data_source.providingClass()):
+        if self._jvm.java_class("FileFormat").isAssignableFrom(data_source.providingClass()):
             path = self._session.direct(path)
         source = JvmSource(self._jvm, data_source.createSource(path))
         description = (

@@ -61,10 +61,14 @@ class PythonSource(ABC):
         """
 
     def commit(self, end: Any) -> None:
-        """Everything up to `end` is processed and will not be asked for again."""
+        """Everything up to `end` is processed, and whoever read it will not ask for it again.
+
+        A source that is read twice, by two queries or by both sides of a join with itself, is told
+        so by each reader, and each may be somewhere else.
+        """
 
     def stop(self) -> None:
-        """The query is over. Nothing is called after this."""
+        """A query that reads it is over, and calls nothing after this. Others may go on."""
 
     def prepare_for_trigger_available_now(self) -> None:
         """From now on, never return an offset beyond what is available at this moment.

@@ -74,6 +74,8 @@ class SparkQueryPlan(QueryPlan):
         self._jvm = jvm
         self._session = session
         self._spec = spec
+        # Now, since it is asked for when the JVM may be gone.
+        self._text = str(spec.analyzed.toString())
         self._identity = identity
         analyzed = with_key_order(session, spec.analyzed, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
@@ -188,7 +190,7 @@ class SparkQueryPlan(QueryPlan):
         )
 
     def __str__(self) -> str:
-        return str(self._spec.analyzed.toString())
+        return self._text
 
 
 class SparkBatchExecution(BatchExecution):

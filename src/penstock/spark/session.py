@@ -203,5 +203,5 @@ class SparkStreamSession(StreamSession):
         return failures.error_class(error)
 
     def _read_settings(self) -> Settings:
-        as_millis = self.jvm.view.org.apache.spark.network.util.JavaUtils.timeStringAsMs
+        as_millis = self.jvm.cls("JavaUtils").timeStringAsMs
         return Settings.read(lambda key: int(as_millis(self.get_conf(key))), self.get_conf)

@@ -192,7 +192,7 @@ class SinkFactory:
         cleaned = {k: v for k, v in options.items() if k != _CLUSTERING_KEY}
         if self._request.clustering_columns is not None:
             columns = self._normalize(self._request.clustering_columns, "Clustering")
-            encode = jvm.view.org.apache.spark.sql.execution.datasources.DataSourceUtils
+            encode = jvm.cls("DataSourceUtils")
             cleaned[_CLUSTERING_KEY] = encode.encodePartitioningColumns(jvm.seq(columns))
         partitions = self._normalize(self._request.partition_columns or (), "Partition")
         source = jvm.cls("DataSource")(

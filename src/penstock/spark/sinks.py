@@ -113,7 +113,7 @@ class V1Sink(SparkSink):
         jvm = self._jvm
         if self._encoder is None:
             self._encoder = encoder_of(jvm, execution)
-        self._batch_id.set(jvm.view.java.lang.Long.valueOf(batch_id))
+        self._batch_id.set(batch_id)
         self._dataset.set(jvm.cls("ClassicDataset")(execution, self._encoder))
         try:
             with unwrapped():
@@ -167,6 +167,8 @@ class PythonBatchSink(SparkSink):
             if body.error is not None:
                 raise of_batch_function(body.error) from body.error.__cause__
             raise
+        finally:
+            body.release()
         return None
 
     def _batch(self, execution: Any) -> DataFrame:
@@ -190,8 +192,16 @@ class _Body:
             self.error = exc
             raise _BodyFailedError from exc
 
+    def release(self) -> None:
+        """Let go of the batch. The JVM's garbage collector decides how long this object is kept."""
+        self._body = _nothing
+
     class Java:
         implements = ("scala.Function0",)
+
+
+def _nothing() -> None:
+    """The body of a function whose batch is over."""
 
 
 class _BodyFailedError(Exception):
