@@ -100,6 +100,7 @@ def test_fork(checkpoint: Path, tmp_path: Path) -> None:
         ("add-source",),
         ("add-source", "--at", "0", "--offset", "5"),
         ("remove-source", "1"),
+        ("remove-source", "0"),
         ("reorder-sources", "1", "0"),
     ],
 )

@@ -1,35 +1,35 @@
 """Carrying out a plan so that it can be undone, even when it was interrupted.
 
     .penstock/backups/0001/manifest.json     what is done, in order, and how far it got
-    .penstock/backups/0001/files/3           what was at the path of change 3 before it
+    .penstock/backups/0001/files/3           what was at the path of change 3 before it;
+                                             for a move an empty file: it has been begun
 
 1. The manifest is written, marked as begun.
 2. The changes are made in order. What they replace is linked into the backup first; what they
    delete is moved there, so nothing is ever lost and large state costs no copying.
 3. The manifest is marked as done.
 
-Undoing goes through the changes backwards and reverts those that were made, so it serves for an
-interrupted command as well; being interrupted itself, it can be repeated. A change that fails is
-undone at once.
+Undoing marks the manifest as begun again, goes through the changes backwards and reverts those that
+were made, so it serves for an interrupted command as well; being interrupted itself, it can be
+repeated. A change that fails is undone at once.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import shutil
 import time
-import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import LocalFiles
+from penstock.checkpoint.tools import moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
-from penstock.errors import SurgeryRefusedError
+from penstock.errors import CheckpointError, SurgeryRefusedError
 
 _MANIFEST = "manifest.json"
 
@@ -85,18 +85,12 @@ def apply(root: Path, plan: Plan) -> Backup:
         for number, change in enumerate(plan.changes):
             _make(root, change, _kept(backup, number))
         _sync_all(root, backup)
-    except BaseException:
-        revert(root, backup)
+    except BaseException as exc:
+        _revert_failed(root, backup, exc)
         raise
     after = CheckpointView(root)
-    done = Backup(
-        backup.path,
-        backup.operation,
-        backup.made_at_ms,
-        True,
-        (after.offsets.newest, after.commits.newest),
-        backup.changes,
-    )
+    newest = (after.offsets.newest, after.commits.newest)
+    done = replace(backup, is_done=True, newest=newest)
     _write(done)
     return done
 
@@ -116,26 +110,54 @@ def check_undo(root: Path) -> Backup:
         raise _progressed(
             backup, f"the newest batch was {backup.newest[0]}, now {view.newest_batch}"
         )
-    for number, change in enumerate(backup.changes):
-        kept, path = _kept(backup, number), root / change["path"]
-        if change["change"] == Kind.DELETE.value and kept.exists() and path.exists():
-            raise _progressed(backup, f"{path} has been written again")
-        made = change["change"] == Kind.CREATE.value and path.exists()
-        made |= change["change"] == Kind.REPLACE.value and kept.exists() and path.exists()
-        if made and backup.is_done and _digest(path.read_bytes()) != change["digest"]:
-            raise _progressed(backup, f"{path} has been changed")
+    for what in _uses(root, backup):
+        raise _progressed(backup, what)
     return backup
 
 
 def revert(root: Path, backup: Backup) -> None:
     """Put everything back as it was before a command. May be repeated after an interruption."""
+    if backup.is_done:
+        _write(replace(backup, is_done=False))
     for number in reversed(range(len(backup.changes))):
         change = backup.changes[number]
         _unmake(root, change, _kept(backup, number))
     _sync_all(root, backup)
     (backup.path / _MANIFEST).unlink()
     shutil.rmtree(backup.path)
-    _sync(backup.path.parent)
+    moves.sync(backup.path.parent)
+
+
+def _revert_failed(root: Path, backup: Backup, failure: BaseException) -> None:
+    """Revert a command that failed. If that fails too, the user is told of both."""
+    try:
+        revert(root, backup)
+    except OSError as exc:
+        why = str(failure).rstrip(".") or type(failure).__name__
+        raise CheckpointError(
+            f"{backup.operation} failed half way: {why}. Taking it back failed as well: {exc}. "
+            f"Once that is mended, repeat it: penstock checkpoint undo {root} --yes"
+        ) from failure
+
+
+def _uses(root: Path, backup: Backup) -> Iterator[str]:
+    """The changes of a command that something else has been written over since."""
+    for number, change in enumerate(backup.changes):
+        kept, path = _kept(backup, number), root / change["path"]
+        kind = Kind(change["change"])
+        if not moves.exists(path) or (kind is not Kind.CREATE and not moves.exists(kept)):
+            continue
+        if kind is Kind.DELETE:
+            if not _is_filled(backup, number) and (backup.is_done or not moves.is_same(kept, path)):
+                yield f"{path} has been written again"
+        elif backup.is_done and "digest" in change and _digest_of(path) != change["digest"]:
+            yield f"{path} has been changed"
+
+
+def _is_filled(backup: Backup, number: int) -> bool:
+    """Whether a later change of the same command moves something to the path of a change."""
+    path = backup.changes[number]["path"]
+    return any(later.get("to") == path for later in backup.changes[number + 1 :])
 
 
 def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
@@ -172,59 +194,38 @@ def _make(root: Path, change: Change, kept: Path) -> None:
         if not LocalFiles(root).create_if_absent(change.path, change.content or b""):
             raise SurgeryRefusedError(f"{path} has appeared meanwhile. Nothing was changed.")
     elif change.kind is Kind.REPLACE:
-        _keep_copy(path, kept)
-        _write_over(path, change.content or b"")
+        moves.keep(path, kept)
+        moves.write_over(path, change.content or b"")
     elif change.kind is Kind.DELETE:
-        _move(path, kept)
+        moves.move(path, kept)
     else:
-        _move(path, root / str(change.target))
+        _make_move(path, root / str(change.target), kept)
+
+
+def _make_move(path: Path, target: Path, begun: Path) -> None:
+    """Move within the checkpoint, after a mark that what is at the target is no longer the old one.
+
+    Where sources change places, the target of a move is where another move takes from.
+    """
+    if not moves.exists(target):
+        moves.write_over(begun, b"")
+    moves.move(path, target)
 
 
 def _unmake(root: Path, change: dict[str, Any], kept: Path) -> None:
     path = root / change["path"]
     kind = Kind(change["change"])
     if kind is Kind.CREATE:
-        if path.exists() and _digest(path.read_bytes()) == change["digest"]:
+        if path.exists() and _digest_of(path) == change["digest"]:
             path.unlink()
     elif kind is Kind.REPLACE:
         if kept.exists():
-            os.replace(kept, path)
+            moves.put_back(kept, path)
     elif kind is Kind.DELETE:
-        if kept.exists():
-            _move(kept, path)
-    elif (root / change["to"]).exists() and not path.exists():
-        _move(root / change["to"], path)
-
-
-def _write_over(path: Path, content: bytes) -> None:
-    """Put a file in the place of another, or of none, at once."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4()}.tmp")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync(path.parent)
-
-
-def _keep_copy(path: Path, kept: Path) -> None:
-    try:
-        os.link(path, kept)
-    except OSError as exc:
-        if exc.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV):
-            raise
-        _write_over(kept, path.read_bytes())
-
-
-def _move(path: Path, target: Path) -> None:
-    """Move a file or directory to a name that is free."""
-    if target.exists():
-        raise FileExistsError(errno.EEXIST, "Not moved, since something is there", str(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(path, target)
+        moves.move_back(kept, path)
+    elif kept.exists():
+        moves.move_back(root / change["to"], path)
+        kept.unlink()
 
 
 def _kept(backup: Backup, number: int) -> Path:
@@ -239,7 +240,7 @@ def _write(backup: Backup) -> None:
         "newest": list(backup.newest),
         "changes": list(backup.changes),
     }
-    _write_over(backup.path / _MANIFEST, json.dumps(document, indent=1).encode())
+    moves.write_over(backup.path / _MANIFEST, json.dumps(document, indent=1).encode())
 
 
 def _read(path: Path) -> Backup:
@@ -259,6 +260,10 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _digest_of(path: Path) -> str:
+    return _digest(path.read_bytes())
+
+
 def _sync_all(root: Path, backup: Backup) -> None:
     """Make the names in every directory that the changes touched durable."""
     touched = {
@@ -268,12 +273,4 @@ def _sync_all(root: Path, backup: Backup) -> None:
     }
     for directory in {*touched, backup.path / "files"}:
         if directory.is_dir():
-            _sync(directory)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            moves.sync(directory)
