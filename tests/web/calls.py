@@ -23,12 +23,14 @@ class Reply:
         return self.body.decode()
 
 
-def ask(port: int, path: str, method: str = "GET", **headers: str) -> Reply:
+def ask(
+    port: int, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+) -> Reply:
     """Ask for a path; underscores in the names of headers stand for dashes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, headers=named)
+        connection.request(method, path, body, named)
         response = connection.getresponse()
         return Reply(response.status, dict(response.getheaders()), response.read())
     finally:

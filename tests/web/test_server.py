@@ -116,6 +116,29 @@ def test_no_other_page_is_let_in_by_name(server: WebServer) -> None:
 
 def test_a_body_that_is_too_large_is_refused(server: WebServer) -> None:
     assert ask(server.port, STOP, "POST", Content_Length="100000000").status == 413
+    assert ask(server.port, STOP, "POST", Content_Length="65537").status == 413
+
+
+@pytest.mark.parametrize("length", ["-1", "abc", "", "1_0", "+5", "²", "9" * 5000])
+def test_a_length_that_is_no_number_is_refused(server: WebServer, length: str) -> None:
+    """And at once: nothing is read of a body that has no end."""
+    assert ask(server.port, STOP, "POST", Content_Length=length).status == 400
+
+
+def test_a_body_is_read_and_of_no_interest(server: WebServer) -> None:
+    reply = ask(server.port, STOP, "POST", b"x" * 65536, X_Penstock_Token="the-token")
+    assert reply.status == 202
+
+
+def test_an_address_that_is_none_is_refused(
+    server: WebServer, stops: Stops, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert ask(server.port, "/", Host="[").status == 421
+    assert ask(server.port, "http://[/", Host="127.0.0.1").status == 400
+    token = {"X_Penstock_Token": "the-token"}
+    assert ask(server.port, STOP, "POST", Origin="http://[", **token).status == 403
+    assert stops.asked == []
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
@@ -130,6 +153,8 @@ def test_a_body_that_is_too_large_is_refused(server: WebServer) -> None:
         ("127.0.0.1.evil.example", "127.0.0.1", False),
         ("", "127.0.0.1", False),
         (None, "127.0.0.1", False),
+        ("[", "127.0.0.1", False),
+        ("[nothing]", "127.0.0.1", False),
     ],
 )
 def test_who_the_server_answers_to(header: str | None, bound_to: str, expected: bool) -> None:

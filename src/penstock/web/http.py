@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 _logger = logging.getLogger(__name__)
 
 _LARGEST_BODY = 64 * 1024
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 _Server = TypeVar("_Server", bound="HttpServer")
 
@@ -98,15 +100,15 @@ def host_is_expected(header: str | None, bound_to: str) -> bool:
     """Whether a Host header names this server, and not a stranger's name that points to it.
 
     Addresses do, `localhost` does, and so does the name the server was bound to. Any other name
-    may have been pointed here by a page that wants to read us through somebody's browser.
+    may have been pointed here by a page that wants to read us through somebody's browser. What is
+    no name at all is not expected either.
     """
-    name = urlsplit(f"//{header or ''}").hostname
-    if name is None:
-        return False
-    if name in ("localhost", bound_to.lower(), socket.gethostname().lower()):
-        return True
     try:
-        ipaddress.ip_address(name)
+        name = urlsplit(f"//{header or ''}").hostname
+        if name is None:
+            return False
+        if name not in ("localhost", bound_to.lower(), socket.gethostname().lower()):
+            ipaddress.ip_address(name)
     except ValueError:
         return False
     return True
@@ -138,17 +140,23 @@ def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestH
             self._respond(self._answer("GET"), with_body=False)
 
         def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            if length > _LARGEST_BODY:
+            length = self.headers.get("Content-Length", "0")
+            if _LENGTH.fullmatch(length) is None:
+                self._respond(Response.error(400, "the length of the body is no number"))
+            elif int(length) > _LARGEST_BODY:
                 self._respond(Response.error(413, "the body is too large"))
-                return
-            self.rfile.read(length)
-            self._respond(self._answer("POST"))
+            else:
+                self.rfile.read(int(length))
+                self._respond(self._answer("POST"))
 
         def _answer(self, method: str) -> Response:
             headers = {name.lower(): value for name, value in self.headers.items()}
             try:
-                return answer(Request(method, urlsplit(self.path).path, headers))
+                path = urlsplit(self.path).path
+            except ValueError:
+                return Response.error(400, "that is no address")
+            try:
+                return answer(Request(method, path, headers))
             except Exception:
                 _logger.warning("Could not answer %s %s", method, self.path, exc_info=True)
                 return Response.error(500, "internal error; see the log")

@@ -112,7 +112,10 @@ def serve_web(
 def _is_same_origin(request: Request) -> bool:
     """Whether a browser sent the request from this page; other programs name no origin."""
     origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    try:
+        return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    except ValueError:
+        return False
 
 
 def _page() -> Response:
