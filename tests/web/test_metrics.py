@@ -151,6 +151,18 @@ def test_only_this_machine_is_listened_to(server: HttpServer) -> None:
     assert server.url == f"http://127.0.0.1:{server.port}/"
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/healthz"])
+def test_no_page_is_let_in_by_a_name_that_points_here(server: HttpServer, path: str) -> None:
+    assert ask(server.port, path, Host="evil.example").status == 421
+    assert ask(server.port, path, Host=f"evil.example:{server.port}").status == 421
+    assert ask(server.port, path, Host=f"localhost:{server.port}").status == 200
+
+
+def test_beyond_this_machine_any_name_may_point_here(shown: Shown) -> None:
+    with serve_metrics(0, "0.0.0.0", source=shown) as running:
+        assert ask(running.port, "/healthz", Host="metrics.box.example").status == 200
+
+
 def test_every_metric_of_the_dashboard_exists(server: HttpServer, shown: Shown) -> None:
     shown.queries = [full()]
     known = {name for name, _ in samples(server)}

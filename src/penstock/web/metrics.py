@@ -18,7 +18,7 @@ from penstock.api.health import DEFAULT_STALL_SECONDS, judge
 from penstock.api.histogram import HistogramSnapshot
 from penstock.api.observe import snapshots
 from penstock.api.snapshot import QuerySnapshot
-from penstock.web.http import HttpServer, Request, Response
+from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
 
 _QUERY = ("query", "query_id")
 _CONDITIONS = ("starting", "running", "stopping", "restarting", "ended", "failed")
@@ -54,12 +54,15 @@ def serve_metrics(
 
     `/healthz` answers 503, and says which query and why, when the latest run of a query failed or
     when one has been in the same trigger for more than `stall_seconds`. Only this machine is
-    listened to unless another host is given.
+    listened to unless another host is given; then it may be asked for by any name.
     """
+    only_here = is_loopback(host)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(QueryCollector(source))
 
     def answer(request: Request) -> Response:
+        if only_here and not host_is_expected(request.headers.get("host"), host):
+            return Response.error(421, "this server does not go by that name")
         if request.method != "GET":
             return Response.error(405, "only GET")
         if request.path == "/metrics":
