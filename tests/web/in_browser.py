@@ -22,11 +22,14 @@ class Program:
     def __init__(self) -> None:
         self.queries = [snapshot(watermark=watermark(), state_rows=5, state_memory_bytes=2048)]
         self.stopped: list[str] = []
+        self.runs = True
 
     def source(self) -> list[QuerySnapshot]:
         return self.queries
 
     def stop(self, run_id: str) -> bool:
+        if not self.runs:
+            return False
         self.stopped.append(run_id)
         self.queries = [snapshot(condition="stopping")]
         return True
@@ -125,6 +128,35 @@ def test_without_the_token_it_asks_for_it(tab: Tab, server: WebServer, program: 
     tab.run("document.getElementById('yes').click()")
     tab.wait_for(f"!{DIALOG}.open")
     assert program.stopped == [snapshot().run_id]
+
+
+def test_a_right_token_is_kept_whatever_else_goes_wrong(
+    tab: Tab, server: WebServer, program: Program
+) -> None:
+    program.runs = False
+    tab.open(server.address)
+    tab.wait_for(LIVE)
+    tab.run(f"{STOP}.click()")
+    tab.run("document.getElementById('yes').click()")
+    tab.wait_for("document.getElementById('answer').textContent === 'no such query runs'")
+    assert tab.run("sessionStorage.getItem('token')") == "the-token"
+    assert tab.run("document.getElementById('token-row').hidden")
+    program.runs = True
+    tab.run("document.getElementById('yes').click()")
+    tab.wait_for(f"!{DIALOG}.open")
+    assert program.stopped == [snapshot().run_id]
+
+
+def test_the_dialog_says_when_the_program_is_gone(tab: Tab, program: Program) -> None:
+    server = WebServer(0, "127.0.0.1", "the-token", program.source, program.stop)
+    tab.open(server.address)
+    tab.wait_for(LIVE)
+    tab.run(f"{STOP}.click()")
+    server.stop()
+    tab.run("document.getElementById('yes').click()")
+    tab.wait_for("document.getElementById('answer').textContent.includes('does not answer')")
+    assert tab.run(f"{DIALOG}.open")
+    assert tab.run("sessionStorage.getItem('token')") == "the-token"
 
 
 def test_it_says_when_the_program_is_gone(tab: Tab, program: Program) -> None:
