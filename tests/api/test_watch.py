@@ -39,6 +39,22 @@ def test_the_table_has_all_that_matters() -> None:
     assert "addBatch" in text
 
 
+def test_what_is_processed_is_called_so() -> None:
+    heading = [line.split("┃") for line in rendered(snapshot()).splitlines()[1:3]]
+    named = {" ".join(map(str.strip, cells)).strip() for cells in zip(*heading, strict=True)}
+    assert {"rows/s in", "rows/s processed"} <= named
+    html = html_table([snapshot()])
+    assert ">rows/s processed<" in html
+    assert "rows/s out" not in html
+
+
+def test_the_headings_leave_the_room_to_the_figures() -> None:
+    shown = snapshot(watermark=watermark(), state_rows=20_000, state_memory_bytes=5 << 20)
+    text = rendered(shown, width=115)
+    assert "…" not in text
+    assert "102 ms │ not set yet │ 20k rows, 5.0 MiB" in text
+
+
 def test_the_table_tells_what_went_wrong() -> None:
     text = rendered(snapshot(condition="failed", error="ValueError: boom\nmore", restarts=2))
     assert "clicks: ValueError: boom" in text

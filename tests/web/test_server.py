@@ -59,6 +59,12 @@ def test_the_page_is_one_file_that_needs_nothing_else(server: WebServer) -> None
     assert "innerHTML" not in reply.text
 
 
+def test_the_page_calls_what_is_processed_by_its_name(server: WebServer) -> None:
+    page = ask(server.port, "/").text
+    assert "rows/s processed" in page
+    assert "rows/s out" not in page
+
+
 def test_the_page_may_run_its_own_script_only(server: WebServer) -> None:
     policy = ask(server.port, "/").headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy

@@ -20,7 +20,16 @@ COLOURS = dict(
 )
 """Told apart by everybody, also by those who see no red or green."""
 
-_HEADINGS = ("query", "batch", "rows/s in", "rows/s out", "lag", "last batch", "watermark", "state")
+_HEADINGS = (
+    "query",
+    "batch",
+    "rows/s in",
+    "rows/s processed",
+    "lag",
+    "last batch",
+    "watermark",
+    "state",
+)
 
 
 class HtmlView(View):

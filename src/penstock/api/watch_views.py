@@ -63,7 +63,7 @@ def table(snapshots: Sequence[QuerySnapshot]) -> RenderableType:
     if not snapshots:
         return Text("no query yet", style="dim")
     grid = Table(expand=False, pad_edge=False)
-    for heading in ("query", "batch", "rows/s in", "rows/s out", "lag"):
+    for heading in ("query", "batch", "rows/s\nin", "rows/s\nprocessed", "lag"):
         grid.add_column(heading, justify="left" if heading == "query" else "right", no_wrap=True)
     for heading in ("last batch", "watermark", "state"):
         grid.add_column(heading, no_wrap=heading == "last batch")
