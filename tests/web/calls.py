@@ -24,7 +24,7 @@ class Reply:
 
 
 def ask(
-    port: int, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    port: int, path: str, method: str = "GET", body: bytes | None = None, /, **headers: str
 ) -> Reply:
     """Ask for a path; underscores in the names of headers stand for dashes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
