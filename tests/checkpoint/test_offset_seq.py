@@ -204,3 +204,8 @@ def test_the_metadata_of_a_batch_is_none_before_the_first(log: OffsetSeqLog) -> 
 def test_an_entry_shows_its_offsets() -> None:
     assert str(OffsetSeq(("1", None))) == "[1, -]"
     assert str(OffsetSeq(("1", None), None, ("a", "b"))) == "{a: 1, b: -}"
+
+
+def test_a_source_is_called_by_its_id_or_else_its_position() -> None:
+    assert OffsetSeq(("1", None)).source_names == ("0", "1")
+    assert OffsetSeq(("1", "2"), source_ids=("b", "a")).source_names == ("b", "a")

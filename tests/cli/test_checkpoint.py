@@ -132,6 +132,7 @@ def test_a_planned_batch_is_planned_anew_or_skipped(checkpoint: Path, command: s
     document = json_of(command, checkpoint, "--yes")
     assert document["isDone"] is True
     assert document["warnings"]
+    assert "notes" not in document
     assert content_of(checkpoint) != before
     assert json_of("undo", checkpoint, "--yes")["isDone"] is True
     assert content_of(checkpoint) == before

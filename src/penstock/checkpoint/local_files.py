@@ -45,7 +45,7 @@ class LocalFiles(CheckpointFiles):
             self._make_directories(target.parent)
             with _directory(target.parent) as directory:
                 # Before the link: a crash in between must not leave the file with a stale checksum.
-                _unlink(_checksum_twin(target))
+                _unlink(twin_of(target))
                 if not _link_new_file(target, data, directory):
                     return False
                 os.fsync(directory)
@@ -74,7 +74,7 @@ class LocalFiles(CheckpointFiles):
     def delete(self, name: str) -> None:
         target = self._root / name
         _unlink(target)
-        _unlink(_checksum_twin(target))
+        _unlink(twin_of(target))
 
     def delete_all(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -106,12 +106,12 @@ class LocalFiles(CheckpointFiles):
             os.fsync(parent)
 
 
-def _checksum_twin(target: Path) -> Path:
-    """Where Hadoop's checksummed file system keeps the checksum of `target`.
+def twin_of(path: Path) -> Path:
+    """Where Hadoop's checksummed file system keeps the checksum of a file.
 
     One that outlives its file makes Hadoop refuse the next file of that name.
     """
-    return target.with_name(f".{target.name}.crc")
+    return path.with_name(f".{path.name}.crc")
 
 
 def _unlink(path: Path) -> None:

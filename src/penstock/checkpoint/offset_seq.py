@@ -95,6 +95,13 @@ class OffsetSeq:
     def version(self) -> int:
         return 1 if self.source_ids is None else 2
 
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """What the sources are called, in the order of `offsets`: by id, else by position."""
+        if self.source_ids is not None:
+            return self.source_ids
+        return tuple(str(position) for position in range(len(self.offsets)))
+
     def __str__(self) -> str:
         shown = [VOID_OFFSET if offset is None else offset for offset in self.offsets]
         if self.source_ids is None:

@@ -18,6 +18,7 @@ from penstock.checkpoint.tools.compare import Difference
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
+from penstock.checkpoint.tools.offset_text import ranges
 
 _SHOWN_BATCHES = 10
 _SHOWN_DIFF_LINES = 12
@@ -97,7 +98,7 @@ class CheckpointText:
             self._line("[green]Nothing to do:[/] the checkpoint is as the command would leave it.")
             return
         self._line(f"[bold]{escape(plan['outcome'])}[/]")
-        for note in (*plan["notes"], *plan["warnings"], *([activity] if activity else [])):
+        for note in (*plan["warnings"], *([activity] if activity else [])):
             self._line(f"[yellow]![/] {escape(note)}")
         if backup is None:
             self._line("[bold]Nothing was changed.[/] Repeat with --yes to do it.")
@@ -254,17 +255,6 @@ class CheckpointText:
 
     def _line(self, markup: str) -> None:
         self._console.print(markup, highlight=False)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """`1 to 4, 7` for ascending numbers."""
-    parts: list[tuple[int, int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1] = (parts[-1][0], number)
-        else:
-            parts.append((number, number))
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in parts)
 
 
 def _checked_file(path: str) -> str | None:

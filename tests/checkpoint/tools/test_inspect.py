@@ -9,7 +9,7 @@ import pytest
 
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
-from penstock.checkpoint.tools.offset_text import kind_of, movement
+from penstock.checkpoint.tools.offset_text import kind_of, movement, ranges
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 from tests.checkpoint.tools.checkpoints import (
@@ -167,6 +167,14 @@ def test_an_offset_tells_what_its_source_is(offset: str | None, kind: str) -> No
 )
 def test_how_far_a_source_came(old: str | None, new: str | None, moved: str) -> None:
     assert movement(old, new) == moved
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3], "3"), ([3, 4], "3 to 4"), ([1, 2, 3, 7, 9, 10], "1 to 3, 7, 9 to 10")],
+)
+def test_numbers_in_a_row_are_told_as_one(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text
 
 
 def test_two_checkpoints_are_compared(checkpoint: Path, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_rewind_is_refused_without_its_state_in_every_partition(checkpoint: Path
     (checkpoint / "state/0/1/1.delta").unlink()
     state_version(checkpoint, 1, 3, "snapshot")
     with pytest.raises(
-        SurgeryRefusedError, match=r"version 2 .* no longer retained \(state/0/1\).* after 2-3"
+        SurgeryRefusedError, match=r"version 2 .* no longer retained \(state/0/1\).* after 2 to 3"
     ):
         surgery.rewind(CheckpointView(checkpoint), 1)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.tools.view import twin_of
+from penstock.checkpoint.local_files import twin_of
 
 _SMALL = 64 * 1024
 
@@ -69,7 +69,6 @@ class Plan:
     outcome: str
     changes: tuple[Change, ...]
     warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
 
     def to_dict(self, root: Path) -> dict[str, Any]:
         return {
@@ -77,7 +76,6 @@ class Plan:
             "outcome": self.outcome,
             "changes": [change.to_dict(root) for change in self.changes],
             "warnings": list(self.warnings),
-            "notes": list(self.notes),
         }
 
 

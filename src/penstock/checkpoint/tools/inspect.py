@@ -186,8 +186,7 @@ def batch_report(view: CheckpointView, batch: int) -> BatchReport:
 
 
 def _named(entry: OffsetSeq) -> dict[str, str | None]:
-    names = entry.source_ids or tuple(str(i) for i in range(len(entry.offsets)))
-    return dict(sorted(zip(names, entry.offsets, strict=True)))
+    return dict(sorted(zip(entry.source_names, entry.offsets, strict=True)))
 
 
 def _sources(

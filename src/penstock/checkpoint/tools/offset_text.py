@@ -1,8 +1,9 @@
-"""Offsets for people: what kind of source they come from, and how far they moved."""
+"""Offsets and numbers for people: what kind of source they come from, and how far they moved."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 NOT_STARTED = "-"
@@ -45,6 +46,17 @@ def movement(old: str | None, new: str | None) -> str:
     went_back = any(after[key] < before[key] for key in after.keys() & before.keys())
     text = f"{difference:+,}"
     return f"{text}, partly back" if went_back and difference > 0 else text
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1 to 4, 7` for ascending numbers."""
+    parts: list[tuple[int, int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1] = (parts[-1][0], number)
+        else:
+            parts.append((number, number))
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in parts)
 
 
 def _parsed(offset: str | None) -> Any:

@@ -120,7 +120,7 @@ def reorder_sources(view: CheckpointView, order: Sequence[int]) -> Plan:
 
 def position_of(entry: OffsetSeq, source: str) -> int:
     """The place of a source's offset in an entry, by number or name."""
-    names = entry.source_ids or tuple(str(i) for i in range(len(entry.offsets)))
+    names = entry.source_names
     if source not in names:
         raise SurgeryRefusedError(f"There is no source {source!r}; there are {', '.join(names)}.")
     return names.index(source)

@@ -13,6 +13,7 @@ from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
+from penstock.checkpoint.tools.offset_text import ranges
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
@@ -163,7 +164,7 @@ def _possible(view: CheckpointView) -> str:
     targets = possible_targets(view)
     if not targets:
         return "There is no batch after which it can."
-    return f"It can be after {_ranges(targets)}."
+    return f"It can be after {ranges(targets)}."
 
 
 def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
@@ -287,14 +288,3 @@ def recorded_partitions(entry: OffsetSeq) -> int | None:
 
 def _listed(paths: list[str]) -> str:
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-
-
-def _ranges(numbers: list[int]) -> str:
-    """`3, 5-9` for people."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1][1:] = [number]
-        else:
-            parts.append([number])
-    return ", ".join("-".join(map(str, part)) for part in parts)

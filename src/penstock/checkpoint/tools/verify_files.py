@@ -219,8 +219,7 @@ def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
     if newest is None or entry is None:
         return
     before = view.offsets.entries.get(newest - 1)
-    names = entry.source_ids or tuple(str(i) for i in range(len(entry.offsets)))
-    for directory in (view.root / "sources" / name for name in names):
+    for directory in (view.root / "sources" / name for name in entry.source_names):
         log = CompactibleLog.scan(directory)
         end = log_offset(offset_of(entry, directory.name))
         if end is None or (log.files and not log.is_file_log):

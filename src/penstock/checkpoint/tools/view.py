@@ -123,11 +123,6 @@ def local_path(location: str | Path) -> Path:
     return Path(text).absolute()
 
 
-def twin_of(path: Path) -> Path:
-    """Where Hadoop's checksummed file system keeps the checksum of a file."""
-    return path.with_name(f".{path.name}.crc")
-
-
 def _read_log(log: MetadataLog[T]) -> LogContent[T]:
     entries: dict[int, T] = {}
     failures: dict[int, str] = {}
