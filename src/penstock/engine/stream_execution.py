@@ -92,6 +92,7 @@ class StreamExecution:
         self._state_lock = threading.Lock()
         self._stop_at_boundary = False
         self._stop_conditions: list[Callable[[BatchContext], bool]] = []
+        self._has_done_a_batch = False
         self._wake = threading.Event()
         self._nudge = threading.Event()
         self._started = threading.Event()
@@ -126,6 +127,15 @@ class StreamExecution:
     def failure(self) -> StreamFailedError | None:
         """What the query died of, if it did."""
         return self._failure
+
+    @property
+    def has_done_a_batch(self) -> bool:
+        """Whether this run has committed one, however long ago that was."""
+        return self._has_done_a_batch
+
+    @property
+    def session(self) -> StreamSession:
+        return self._session
 
     @property
     def checkpoint(self) -> CheckpointDirectory:
@@ -310,7 +320,7 @@ class StreamExecution:
             executor,
             is_active=self._goes_on,
             finish=self._set_terminated,
-            after_batch=self._check_stop_conditions,
+            after_batch=self._close_batch,
             polling=self._polling(),
         )
         for unique in self._runtime.unique_sources:
@@ -330,7 +340,8 @@ class StreamExecution:
         delay = 0 if is_stepped else self._session.settings.polling_delay_ms
         return Polling(delay, self._nudge, backs_off=self._trigger == ProcessingTimeTrigger(0))
 
-    def _check_stop_conditions(self, context: BatchContext) -> None:
+    def _close_batch(self, context: BatchContext) -> None:
+        self._has_done_a_batch = True
         if any(condition(context) for condition in self._stop_conditions):
             self._stop_at_boundary = True
 
