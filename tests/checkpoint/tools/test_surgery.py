@@ -8,6 +8,7 @@ import pytest
 
 from penstock.checkpoint.tools import backup, surgery
 from penstock.checkpoint.tools.changes import Kind, Plan
+from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import SurgeryRefusedError
@@ -245,7 +246,7 @@ def test_a_version_of_format_2_is_the_one_the_commit_names(checkpoint: Path) -> 
     for batch, unique_id in ((0, one), (1, other)):
         ids = f'{{"nextBatchWatermarkMs":0,"stateUniqueIds":{{"0":[["{unique_id}"],["{one}"]]}}}}'
         write(checkpoint / f"commits/{batch}", f"v2\n{ids}")
-    assert surgery.possible_targets(CheckpointView(checkpoint)) == [0]
+    assert possible_targets(CheckpointView(checkpoint)) == [0]
 
 
 def test_an_empty_log_has_nothing_to_rewind_to(checkpoint: Path) -> None:

@@ -15,6 +15,7 @@ from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.checkpoint.tools.surgery import rewind, source_directories
+from penstock.checkpoint.tools.targets import Targets
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView, local_path
 from penstock.errors import SurgeryRefusedError
 
@@ -63,7 +64,7 @@ def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> F
     new.parent.mkdir(parents=True, exist_ok=True)
     draft = new.with_name(f".{new.name}.{uuid.uuid4()}.forking")
     try:
-        _copy(view.root, draft)
+        _copy(view, draft)
         if at is not None:
             backup.apply(draft, rewind(CheckpointView(draft), at))
             shutil.rmtree(draft / OWN_DIRECTORY)
@@ -99,12 +100,20 @@ def _require_free(root: Path, new: Path) -> None:
         raise SurgeryRefusedError(f"{new} and {root} lie within one another.")
 
 
-def _copy(root: Path, draft: Path) -> None:
-    """Copy a checkpoint, with what links in it lead to: the copy is going to be changed."""
-    left_out = {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
+def _copy(view: CheckpointView, draft: Path) -> None:
+    """Copy a checkpoint, with what links in it lead to: the copy is going to be changed.
+
+    Entries of sources that the query no longer has are left out with the backups, which are what
+    keeps a rewind from going there.
+    """
+    root, oldest = view.root, Targets(view).oldest_entry
+    left_out = {root: {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}}
+    for log, ids in (("offsets", view.offsets.ids), ("commits", view.commits.ids)):
+        old = [Path(str(batch)) for batch in ids if batch < oldest]
+        left_out[root / log] = {name for path in old for name in (path.name, twin_of(path).name)}
 
     def ignored(directory: str, names: list[str]) -> set[str]:
-        unwanted = {draft.name, *(left_out if Path(directory) == root else ())}
+        unwanted = {draft.name, *left_out.get(Path(directory), ())}
         return {name for name in names if name in unwanted or name.endswith(".tmp")}
 
     shutil.copytree(root, draft, ignore=ignored)

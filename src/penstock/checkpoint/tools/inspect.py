@@ -13,7 +13,8 @@ from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.backup import backups_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.offset_text import kind_of, movement
-from penstock.checkpoint.tools.surgery import offset_of, possible_targets
+from penstock.checkpoint.tools.surgery import offset_of
+from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 

@@ -1,8 +1,8 @@
 """Changing what a checkpoint says about its sources: an offset, their number, their order.
 
 A restart reads the newest two entries of the offset log, so those are what is rewritten; older ones
-keep what they said, and are no target for a rewind across the change. Nothing here changes a file:
-a Plan is made, or SurgeryRefusedError raised.
+keep what they said, and after a change of number or order no rewind goes back to them. Nothing here
+changes a file: a Plan is made, or SurgeryRefusedError raised.
 """
 
 from __future__ import annotations

@@ -13,9 +13,14 @@ from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
-from penstock.checkpoint.tools.offset_text import ranges
+from penstock.checkpoint.tools.targets import (
+    listed,
+    recorded_partitions,
+    require_entries,
+    require_target,
+)
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError, SurgeryRefusedError
+from penstock.errors import SurgeryRefusedError
 
 SINK_LOG = "_spark_metadata"
 
@@ -24,14 +29,14 @@ def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
     """Make the next run continue after batch `to`, which counts as committed.
 
     Refused unless the checkpoint still holds the two offset entries, the commit and, for a query
-    with state, every state store's version that going on from there takes. `sink` is the output
+    with state, every state store's version that going on from there takes, and unless those entries
+    are of the sources as they are now. `sink` is the output
     directory of a file sink whose own log is to be cut back with the checkpoint.
     """
     newest = view.newest_batch
     if newest is None:
         raise SurgeryRefusedError("There is no batch to rewind to: the offset log is empty.")
-    _require_entries(view, to)
-    _require_state(view, to + 1, view.commit(to))
+    require_target(view, to)
     changes = [*_cut_after(view, to), *_cut_sink(view, sink, to)]
     last = max(newest, view.commits.newest or 0)
     return Plan(
@@ -49,8 +54,7 @@ def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
     """Drop the planned, uncommitted batch, so that it is planned anew with the limits of then."""
     batch = _planned_batch(view, "replan")
     if batch > 0:
-        _require_entries(view, batch - 1)
-        _require_state(view, batch, view.commit(batch - 1))
+        require_target(view, batch - 1)
     changes = [*_cut_after(view, batch - 1), *_cut_sink(view, sink, batch - 1)]
     start = view.entry(batch - 1) if batch > 0 else "the beginning"
     return Plan(
@@ -70,14 +74,14 @@ def skip(view: CheckpointView) -> Plan:
     batch = _planned_batch(view, "skip")
     entry = view.entry(batch)
     if batch > 0:
-        _require_entries(view, batch - 1)
+        require_entries(view, batch - 1)
     before = view.commit(batch - 1) if batch > 0 else None
     missing = view.state.missing(batch + 1, recorded_partitions(entry))
     if not view.state.is_empty and missing:
         raise SurgeryRefusedError(
             f"Batch {batch} cannot be skipped: this query keeps state, and batch {batch + 1} would "
             f"need version {batch + 1} of it, which batch {batch} has not written ("
-            f"{_listed(missing)}). Only running a batch writes state. Let it run with less to do "
+            f"{listed(missing)}). Only running a batch writes state. Let it run with less to do "
             f"(penstock checkpoint replan), or move its source's offset past the bad input "
             "(replan, then set-offset)."
         )
@@ -120,51 +124,6 @@ def _planned_batch(view: CheckpointView, operation: str) -> int:
             "See what verify says first."
         )
     return newest
-
-
-def _require_entries(view: CheckpointView, batch: int) -> None:
-    """Check that a restart after a batch finds the entries that it reads."""
-    try:
-        view.entry(batch)
-        view.commit(batch)
-        if batch > 0:
-            view.entry(batch - 1)
-    except CheckpointError as exc:
-        raise SurgeryRefusedError(
-            f"The checkpoint cannot be continued after batch {batch}: a restart needs offsets/"
-            f"{batch}, offsets/{batch - 1} and commits/{batch}. {exc} {_possible(view)}"
-        ) from exc
-
-
-def _require_state(view: CheckpointView, version: int, commit: CommitMetadata) -> None:
-    missing = view.state.missing(
-        version, recorded_partitions(view.entry(version - 1)), commit.state_unique_ids
-    )
-    if missing:
-        raise SurgeryRefusedError(
-            f"The checkpoint cannot be continued after batch {version - 1}: version {version} of "
-            f"the state is no longer retained ({_listed(missing)}). {_possible(view)}"
-        )
-
-
-def possible_targets(view: CheckpointView) -> list[int]:
-    """The batches after which the checkpoint can be continued, ascending."""
-    found = []
-    for batch in sorted(view.commits.entries):
-        entry, before = view.offsets.entries.get(batch), view.offsets.entries.get(batch - 1)
-        if entry is None or (batch > 0 and before is None):
-            continue
-        ids = view.commits.entries[batch].state_unique_ids
-        if not view.state.missing(batch + 1, recorded_partitions(entry), ids):
-            found.append(batch)
-    return found
-
-
-def _possible(view: CheckpointView) -> str:
-    targets = possible_targets(view)
-    if not targets:
-        return "There is no batch after which it can."
-    return f"It can be after {ranges(targets)}."
 
 
 def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
@@ -277,14 +236,3 @@ def _sink_warnings(first: int, last: int, sink: Path | None) -> tuple[str, ...]:
         "OUTPUT_DIRECTORY to cut its log back as well, or write to a new directory; for Delta, "
         "remove the rows and use penstock checkpoint fork --at, which gives a new query id.",
     )
-
-
-def recorded_partitions(entry: OffsetSeq) -> int | None:
-    """The number of state partitions that an entry has frozen; None where it has none."""
-    conf = entry.metadata.conf if entry.metadata else {}
-    text = conf.get("spark.sql.shuffle.partitions", "")
-    return int(text) if text.isdigit() else None
-
-
-def _listed(paths: list[str]) -> str:
-    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.tools.backup import interrupted
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
-from penstock.checkpoint.tools.surgery import possible_targets
+from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify_files import (
     check_checksums,
     check_file_sources,
@@ -205,7 +205,7 @@ def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
             f"Entries up to this one have another number of sources than now ({now}).",
             _NOT_READ,
             _NOT_READ,
-            "none; a rewind to there would need the query as it was then",
+            "none; no rewind to there, since the query has other sources now",
         )
 
 

@@ -12,12 +12,8 @@ from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.findings import Finding, Severity
 from penstock.checkpoint.tools.state_files import StateOperator
-from penstock.checkpoint.tools.surgery import (
-    is_ahead,
-    offset_of,
-    possible_targets,
-    recorded_partitions,
-)
+from penstock.checkpoint.tools.surgery import is_ahead, offset_of
+from penstock.checkpoint.tools.targets import possible_targets, recorded_partitions
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
 from penstock.errors import CheckpointError
 

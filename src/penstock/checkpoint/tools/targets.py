@@ -1,0 +1,156 @@
+"""After which batches a checkpoint can be continued, and why not after the others."""
+
+from __future__ import annotations
+
+from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.tools.backup import Backup, backups_of
+from penstock.checkpoint.tools.offset_text import ranges
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointError, SurgeryRefusedError
+
+_CHANGES_OF_SOURCES = ("add-source", "remove-source", "reorder-sources")
+
+
+class Targets:
+    """The batches of a checkpoint as targets of a rewind."""
+
+    def __init__(self, view: CheckpointView) -> None:
+        self._view = view
+        self._change = _last_change_of_sources(view)
+        self._now = _sources_now(view)
+
+    @property
+    def oldest_entry(self) -> int:
+        """The oldest entry of the offset log that is of the sources as they are now.
+
+        A change of sources rewrites the newest two entries.
+        """
+        newest = self._change.newest[0] if self._change else None
+        return max((newest or 0) - 1, 0)
+
+    def possible(self) -> list[int]:
+        """The batches after which the checkpoint can be continued, ascending."""
+        return [b for b in sorted(self._view.commits.entries) if self.obstacle(b) is None]
+
+    def obstacle(self, batch: int) -> str | None:
+        """Why the checkpoint cannot be continued after a batch; None if it can be."""
+        return (
+            self.missing_entries(batch) or self._other_sources(batch) or self._missing_state(batch)
+        )
+
+    def missing_entries(self, batch: int) -> str | None:
+        """Which of the entries cannot be had that a restart after a batch reads."""
+        try:
+            self._view.commit(batch)
+            for read in _read_after(batch):
+                self._view.entry(read)
+        except CheckpointError as exc:
+            entries = " and ".join(f"offsets/{read}" for read in _read_after(batch))
+            return f"a restart needs commits/{batch}, {entries}. {exc}"
+        return None
+
+    def _other_sources(self, batch: int) -> str | None:
+        """Which of the entries is of other sources than the query has now.
+
+        The files that the sources of then kept for themselves have been moved or deleted since.
+        """
+        oldest = min(_read_after(batch))
+        if self._change is not None and oldest < self.oldest_entry:
+            return (
+                f"`{self._change.operation}` changed the sources at batch "
+                f"{self._change.newest[0]}, and offsets/{oldest} is from before. If no batch has "
+                f"run since, penstock checkpoint undo {self._view.root} takes the change back."
+            )
+        for read in _read_after(batch):
+            entry = self._view.entry(read)
+            if self._now is not None and not _is_of_sources(entry, self._now):
+                return (
+                    f"offsets/{read} is of the sources {', '.join(entry.source_names)}; now they "
+                    f"are {', '.join(self._now.source_names)}."
+                )
+        return None
+
+    def _missing_state(self, batch: int) -> str | None:
+        version = batch + 1
+        partitions = recorded_partitions(self._view.entry(batch))
+        ids = self._view.commit(batch).state_unique_ids
+        missing = self._view.state.missing(version, partitions, ids)
+        if not missing:
+            return None
+        return f"version {version} of the state is no longer retained ({listed(missing)})."
+
+
+def possible_targets(view: CheckpointView) -> list[int]:
+    """The batches after which the checkpoint can be continued, ascending."""
+    return Targets(view).possible()
+
+
+def require_target(view: CheckpointView, batch: int) -> None:
+    """Raise SurgeryRefusedError, saying why, if a checkpoint cannot be continued after a batch."""
+    targets = Targets(view)
+    _refuse(targets, batch, targets.obstacle(batch))
+
+
+def require_entries(view: CheckpointView, batch: int) -> None:
+    """Raise SurgeryRefusedError if entries are missing that a restart after a batch reads."""
+    targets = Targets(view)
+    _refuse(targets, batch, targets.missing_entries(batch))
+
+
+def recorded_partitions(entry: OffsetSeq) -> int | None:
+    """The number of state partitions that an entry has frozen; None where it has none."""
+    conf = entry.metadata.conf if entry.metadata else {}
+    text = conf.get("spark.sql.shuffle.partitions", "")
+    return int(text) if text.isdigit() else None
+
+
+def listed(paths: list[str]) -> str:
+    """The first few of some paths, for a message."""
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+
+def _refuse(targets: Targets, batch: int, why: str | None) -> None:
+    if why is None:
+        return
+    possible = targets.possible()
+    instead = f"It can be after {ranges(possible)}." if possible else "Nor after any other batch."
+    raise SurgeryRefusedError(
+        f"The checkpoint cannot be continued after batch {batch}: {why} {instead}"
+    )
+
+
+def _read_after(batch: int) -> tuple[int, ...]:
+    """The entries of the offset log that a restart after a batch reads."""
+    return (batch, batch - 1) if batch > 0 else (batch,)
+
+
+def _last_change_of_sources(view: CheckpointView) -> Backup | None:
+    """The command that changed the sources last and has not been undone."""
+    changes = [
+        backup
+        for backup in backups_of(view.root)
+        if backup.is_done and backup.operation.partition(" ")[0] in _CHANGES_OF_SOURCES
+    ]
+    return max(changes, key=lambda backup: backup.newest[0] or 0, default=None)
+
+
+def _sources_now(view: CheckpointView) -> OffsetSeq | None:
+    """The newest entry that agrees about the sources with the one before it, as a restart needs."""
+    entries = view.offsets.entries
+    for batch in sorted(entries, reverse=True):
+        before = entries.get(batch - 1)
+        if before is None or _is_of_sources(before, entries[batch]):
+            return entries[batch]
+    return None
+
+
+def _is_of_sources(entry: OffsetSeq, now: OffsetSeq) -> bool:
+    """Whether a query with the sources of one entry can read another.
+
+    Without ids every source has its place. With ids those that have no offset yet are left out,
+    and names that the query no longer has are passed over.
+    """
+    if entry.source_ids is None and now.source_ids is None:
+        return len(entry.offsets) == len(now.offsets)
+    numbers = {name for name in entry.source_names if name.isdigit()}
+    return numbers <= set(now.source_names)
