@@ -153,6 +153,7 @@ def test_the_dialog_says_when_the_program_is_gone(tab: Tab, program: Program) ->
     tab.wait_for(LIVE)
     tab.run(f"{STOP}.click()")
     server.stop()
+    tab.wait_for("document.getElementById('link').textContent.includes('does not answer')")
     tab.run("document.getElementById('yes').click()")
     tab.wait_for("document.getElementById('answer').textContent.includes('does not answer')")
     assert tab.run(f"{DIALOG}.open")
