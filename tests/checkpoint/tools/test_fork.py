@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.fork import fork, fork_before
 from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import SurgeryRefusedError
+from penstock.errors import CheckpointError, SurgeryRefusedError
 from tests.checkpoint.tools.checkpoints import content_of, names_in, stateful, stateless, write
 
 
@@ -131,6 +133,19 @@ def test_nothing_is_overwritten(checkpoint: Path, tmp_path: Path) -> None:
         with pytest.raises(SurgeryRefusedError, match=r"not empty|within one another"):
             fork(CheckpointView(checkpoint), place)
     assert (tmp_path / "taken/file").read_text() == "precious"
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", source)
+
+    stateless(checkpoint, 1)
+    monkeypatch.setattr(shutil, "copy2", refuse)
+    with pytest.raises(CheckpointError, match=r"denied: '/.*', and \d+ more such errors\.$"):
+        fork(CheckpointView(checkpoint), tmp_path / "fork")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint"]
 
 
 def test_a_fork_that_is_refused_leaves_nothing(checkpoint: Path, tmp_path: Path) -> None:

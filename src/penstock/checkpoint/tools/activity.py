@@ -116,7 +116,7 @@ def activity_of(root: Path, now: float | None = None) -> Activity:
     newest_time = 0.0
     for log in ("offsets", "commits"):
         for path in _files(root / log):
-            modified = path.stat().st_mtime
+            modified = _modified(path)
             if modified > newest_time:
                 newest, newest_time = path, modified
     if newest_time <= _last_command(root):
@@ -165,7 +165,15 @@ def _holder(path: Path) -> str:
 
 def _last_command(root: Path) -> float:
     manifests = (root / OWN_DIRECTORY / "backups").glob("*/manifest.json")
-    return max((path.stat().st_mtime for path in manifests), default=0.0)
+    return max(map(_modified, manifests), default=0.0)
+
+
+def _modified(path: Path) -> float:
+    """When a file was written; 0 for one that a running query has purged meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _files(directory: Path) -> Iterator[Path]:

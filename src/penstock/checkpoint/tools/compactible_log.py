@@ -65,10 +65,15 @@ class CompactibleLog:
         return [self.files[n] for n in sorted(self.files, reverse=True) if n > number]
 
     def entry_lines(self, number: int) -> list[str]:
-        """The JSON lines of an entry's file. Raises MalformedLogError if it is torn or garbage."""
+        """The JSON lines of an entry's file.
+
+        Raises MalformedLogError if it is torn, garbage, or has been removed since the scan.
+        """
         path = self.files[number]
         try:
             lines = path.read_text().split("\n")
+        except FileNotFoundError as exc:
+            raise MalformedLogError(f"{path} is gone") from exc
         except UnicodeDecodeError as exc:
             raise MalformedLogError(f"{path} is not text ({exc})") from exc
         parse_version(lines[0], 1)

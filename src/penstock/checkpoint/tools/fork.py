@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.checkpoint.tools.surgery import rewind, source_directories
 from penstock.checkpoint.tools.targets import Targets
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView, local_path
-from penstock.errors import SurgeryRefusedError
+from penstock.errors import CheckpointError, SurgeryRefusedError
 
 _SCHEMA_PATH = re.compile(r'"file:[^"]*?(/state/\d+/_stateSchema/[^"]*)"')
 
@@ -116,7 +117,18 @@ def _copy(view: CheckpointView, draft: Path) -> None:
         unwanted = {draft.name, *left_out.get(Path(directory), ())}
         return {name for name in names if name in unwanted or name.endswith(".tmp")}
 
-    shutil.copytree(root, draft, ignore=ignored)
+    try:
+        shutil.copytree(root, draft, ignore=ignored, copy_function=_copy_unless_gone)
+    except shutil.Error as exc:
+        failures = [why for _, _, why in exc.args[0]]
+        more = f", and {len(failures) - 1} more such errors" if len(failures) > 1 else ""
+        raise CheckpointError(f"{root} cannot be copied: {failures[0]}{more}.") from exc
+
+
+def _copy_unless_gone(source: str, target: str) -> None:
+    """Copy a file that a running query may purge meanwhile. What it takes is checked afterwards."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:

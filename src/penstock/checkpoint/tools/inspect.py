@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -254,8 +255,17 @@ def _sizes(root: Path) -> tuple[PartSize, ...]:
 
 
 def _size(path: Path, name: str) -> PartSize:
-    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else []
-    return PartSize(name, len(files), sum(p.stat().st_size for p in files))
+    """What is below a directory; what a running query removes meanwhile does not count."""
+    paths = (Path(folder) / file for folder, _, files in os.walk(path) for file in files)
+    sizes = [size for file in paths if (size := _bytes_of(file)) is not None]
+    return PartSize(name, len(sizes), sum(sizes))
+
+
+def _bytes_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _modified_ms(path: Path) -> int | None:
