@@ -98,6 +98,38 @@ def test_the_files_of_a_compacted_batch_are_its_own(checkpoint: Path) -> None:
     assert detail.files == {"0": ("file:///data/2.txt",)}
 
 
+def test_the_files_of_a_batch_are_not_told_where_its_start_is_purged(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    for batch in range(2):
+        (checkpoint / f"offsets/{batch}").unlink()
+    detail = inspect_batch(CheckpointView(checkpoint), 2)
+    assert (detail.start, detail.files) == (None, {})
+    assert inspect_batch(CheckpointView(checkpoint), 3).files == {"0": ("file:///data/3.txt",)}
+
+
+def test_the_first_batch_starts_at_the_beginning(checkpoint: Path) -> None:
+    detail = inspect_batch(CheckpointView(stateless(checkpoint)), 0)
+    assert detail.files == {"0": ("file:///data/0.txt",)}
+
+
+def test_files_are_found_in_the_log_they_were_compacted_into(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    for name in ("1", "2", "3"):
+        (checkpoint / "sources/0" / name).unlink()
+    write(checkpoint / "sources/0/3.compact", "\n".join(["v1", *map(file_entry, range(4))]))
+    for batch in range(4):
+        detail = inspect_batch(CheckpointView(checkpoint), batch)
+        assert detail.files == {"0": (f"file:///data/{batch}.txt",)}
+
+
+def test_files_that_no_log_has_are_not_told_to_be_none(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    (checkpoint / "sources/0/2").unlink()
+    assert inspect_batch(CheckpointView(checkpoint), 2).files == {}
+    write(checkpoint / "sources/0/2", "garbage")
+    assert inspect_batch(CheckpointView(checkpoint), 2).files == {}
+
+
 def test_a_batch_that_is_not_there_is_said_to_be(checkpoint: Path) -> None:
     with pytest.raises(MissingBatchError, match="no batch 9; it holds 0 to 3"):
         inspect_batch(CheckpointView(stateless(checkpoint)), 9)

@@ -11,7 +11,7 @@ import pytest
 from penstock.checkpoint.tools import backup, source_surgery, surgery
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.fork import fork
-from penstock.checkpoint.tools.inspect import inspect
+from penstock.checkpoint.tools.inspect import inspect, inspect_batch
 from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import SurgeryRefusedError
@@ -79,6 +79,18 @@ def test_a_change_that_is_undone_is_in_nobodys_way(checkpoint: Path, command: Co
     apply(checkpoint, command)
     backup.revert(checkpoint, backup.check_undo(checkpoint))
     assert targets(checkpoint) == (0, 1, 2, 3)
+
+
+@every_change_of_sources
+def test_the_files_of_sources_that_have_been_changed_are_not_told(
+    checkpoint: Path, command: Command
+) -> None:
+    """What is in `sources/0` now may be another source's."""
+    two_sources(checkpoint, 4)
+    apply(checkpoint, command)
+    for batch in range(3):
+        assert inspect_batch(CheckpointView(checkpoint), batch).files == {}
+    assert inspect_batch(CheckpointView(checkpoint), 3).files
 
 
 def test_both_entries_of_a_short_log_are_rewritten(checkpoint: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from penstock.checkpoint.tools.backup import backups_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.offset_text import kind_of, movement
 from penstock.checkpoint.tools.surgery import offset_of
-from penstock.checkpoint.tools.targets import possible_targets
+from penstock.checkpoint.tools.targets import Targets, possible_targets
 from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 
@@ -110,7 +111,8 @@ class BatchDetail:
     writes_state_version: int | None
     writes_state_missing: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
-    """For file sources: the input files of the batch, the first fifty."""
+    """For file sources: the input files of the batch, the first fifty. A source is left out where
+    they cannot be told."""
     commit: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
         reads_state_missing=tuple(view.state.missing(batch, None)),
         writes_state_version=batch + 1 if has_state else None,
         writes_state_missing=tuple(view.state.missing(batch + 1, None)),
-        files=_input_files(view, entry, before),
+        files=_input_files(view, batch),
         commit=json.loads(commit.json) if commit else None,
     )
 
@@ -221,30 +223,23 @@ def _operators(view: CheckpointView) -> tuple[OperatorReport, ...]:
     )
 
 
-def _input_files(
-    view: CheckpointView, entry: OffsetSeq | None, before: OffsetSeq | None
-) -> dict[str, tuple[str, ...]]:
+def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]:
+    """The input files of every file source whose log still tells them all."""
+    entry, before = view.offsets.entries.get(batch), view.offsets.entries.get(batch - 1)
+    is_told = max(batch - 1, 0) >= Targets(view).oldest_entry
+    if entry is None or (before is None and batch > 0) or not is_told:
+        return {}
     found: dict[str, tuple[str, ...]] = {}
-    for name in _named(entry) if entry else {}:
+    for name in sorted(entry.source_names):
         log = CompactibleLog.scan(view.root / "sources" / name)
         first = log_offset(offset_of(before, name) if before else None)
-        last = log_offset(offset_of(entry, name) if entry else None)
+        last = log_offset(offset_of(entry, name))
         if first is None or last is None or not log.is_file_log:
             continue
-        paths: list[str] = []
-        for number in range(first + 1, last + 1):
-            paths += _paths_in(log, number)
-        found[name] = tuple(paths[:_LISTED_FILES])
+        with suppress(CheckpointError):
+            paths = [logged["path"] for logged in log.entries_between(first, last)]
+            found[name] = tuple(paths[:_LISTED_FILES])
     return found
-
-
-def _paths_in(log: CompactibleLog, number: int) -> list[str]:
-    try:
-        lines = log.entry_lines(number) if number in log.files else []
-    except CheckpointError:
-        return []
-    entries = [json.loads(line) for line in lines]
-    return [e["path"] for e in entries if e.get("batchId", number) == number]
 
 
 def _sizes(root: Path) -> tuple[PartSize, ...]:
