@@ -23,6 +23,8 @@ from penstock.engine.clock import Clock
 from penstock.errors import ExecutionError
 from tests.streams import PATIENCE, HeldClock, Numbers, column, eventually, log_entries
 
+_LOCATION = "spark.sql.streaming.checkpointLocation"
+
 
 class FailingOnce:
     """Keeps rows by batch; fails once, in batch 1."""
@@ -117,3 +119,25 @@ def test_restarts_need_a_checkpoint_that_stays_and_a_trigger_of_their_own(
     with pytest.raises(ExecutionError, match="stepped"):
         writer.start()
     assert not isinstance(writer.restart(on_failure=False).start(), RestartingQuery)
+
+
+def test_the_sessions_checkpoint_is_resolved_once(session: SparkSession, tmp_path: Path) -> None:
+    """For a query without a name Spark would make up another directory each time."""
+    sink, clock = FailingOnce(), HeldClock()
+    writer = write_stream(read_stream(Numbers(3, at_most=1), session)).foreachBatch(sink)
+    session.conf.set(_LOCATION, str(tmp_path / "first"))
+    query = writer.restart(clock=clock).start()
+    query_id, options = query.id, seen(query).options
+    assert clock.waiting.wait(PATIENCE)
+    session.conf.set(_LOCATION, str(tmp_path / "second"))
+    clock.over.set()
+    query.processAllAvailable()
+    assert sink.rows == {0: [0], 1: [1], 2: [2]}
+    assert query.id == query_id
+    assert seen(query).options == options
+    query.stop(timeout=PATIENCE)
+    [checkpoint] = (tmp_path / "first").iterdir()
+    assert log_entries(checkpoint, "commits") == [0, 1, 2]
+    assert not (tmp_path / "second").exists()
+    other = writer.start()
+    assert other.id != query_id, "the writer itself is pinned to no checkpoint"

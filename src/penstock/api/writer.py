@@ -314,25 +314,32 @@ class DataStreamWriter(PySparkDataStreamWriter):
     ) -> StreamingQuery:
         """Start a query that this writer, as it is now, can start again."""
         self._refuse_restarts_that_cannot_be()
-        again = copy.copy(self)
-        again._options = dict(self._options)
         manager = streams(self._df.sparkSession)
+        execution, after_start = self._prepare(path, table)
+        again, options = self._pinned_to(execution.checkpoint.root), dict(self._options)
 
         def start_next(query: RestartingQuery) -> bool:
             execution, after_start = again._prepare(path, table)
-            is_started = query.adopt(
-                execution, lambda: manager.start_run(execution, again._options)
-            )
+            is_started = query.adopt(execution, lambda: manager.start_run(execution, options))
             if is_started:
                 after_start()
             return is_started
 
-        execution, after_start = again._prepare(path, table)
         query = RestartingQuery(execution, policy, start_next, manager.end, self._restart_clock)
-        manager.start(execution, self._options, query)
+        manager.start(execution, options, query)
         after_start()
         self._advise()
         return query
+
+    def _pinned_to(self, checkpoint: str) -> DataStreamWriter:
+        """A copy of this writer, as it is now, that goes on from a checkpoint.
+
+        Left to the session, the place could be another at each start.
+        """
+        pinned = copy.copy(self)
+        others = {k: v for k, v in self._options.items() if k.lower() != "checkpointlocation"}
+        pinned._options = others | {"checkpointLocation": checkpoint}
+        return pinned
 
     def _advise(self) -> None:
         warn_of_delivery(self._format or "")
