@@ -10,61 +10,12 @@ from pyspark.errors import AnalysisException
 
 from penstock import StreamingQueryException
 from penstock.api.restart import RestartingQuery, RestartPolicy
-from penstock.engine.clock import Clock
 from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
-from penstock.engine.read_limit import ReadMaxRows
-from penstock.engine.stream_execution import StreamExecution
-from penstock.engine.triggers import AvailableNowTrigger, ProcessingTimeTrigger, Trigger
+from penstock.engine.triggers import ProcessingTimeTrigger
 from penstock.errors import ConcurrentUpdateError, MissingBatchError, UnsupportedError
-from tests.engine.numbers import Abilities
-from tests.engine.world import PATIENCE, ManualClock, World
+from tests.api.restarting import Restarting
+from tests.engine.world import PATIENCE, ManualClock
 from tests.streams import HeldClock, eventually
-
-
-class Restarting:
-    """A query over the numbers 0 to 4, one a batch, that fails where it is told to."""
-
-    def __init__(
-        self,
-        policy: RestartPolicy,
-        clock: Clock | None = None,
-        trigger: Trigger | None = None,
-    ) -> None:
-        self.world = World()
-        one_a_batch = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(1))
-        self.world.add_stream(rows=range(5), abilities=one_a_batch)
-        self.clock = clock or ManualClock()
-        self.trigger = trigger or AvailableNowTrigger()
-        self.errors: list[Exception] = []
-        self.start_errors: list[Exception] = []
-        self.ends: list[RestartingQuery] = []
-        self.runs: list[StreamExecution] = []
-        self.world.plan.on_run = self._fail
-        self.query = RestartingQuery(
-            self._execution(), policy, self._start_next, self.ends.append, self.clock
-        )
-
-    def start(self) -> RestartingQuery:
-        self.runs[0].start()
-        return self.query
-
-    def _fail(self) -> None:
-        if self.errors:
-            raise self.errors.pop(0)
-
-    def _execution(self) -> StreamExecution:
-        def on_terminated(ended: StreamExecution) -> None:
-            if not self.query.goes_on_after(ended):
-                self.ends.append(self.query)
-
-        self.runs.append(self.world.query(self.trigger, on_terminated=on_terminated))
-        return self.runs[-1]
-
-    def _start_next(self, query: RestartingQuery) -> bool:
-        if self.start_errors:
-            raise self.start_errors.pop(0)
-        execution = self._execution()
-        return query.adopt(execution, execution.start)
 
 
 def test_the_delay_doubles_up_to_a_cap() -> None:

@@ -1,0 +1,73 @@
+"""A query that is restarted on the pure engine, for tests to make fail where they like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.api.restart import RestartingQuery, RestartPolicy
+from penstock.engine.clock import Clock
+from penstock.engine.read_limit import ReadMaxRows
+from penstock.engine.settings import Settings
+from penstock.engine.stream_execution import StreamExecution
+from penstock.engine.triggers import AvailableNowTrigger, Trigger
+from tests.engine.numbers import Abilities
+from tests.engine.world import ManualClock, World
+
+
+class Restarting:
+    """A query over the numbers 0 to 4, one a batch, that fails where it is told to.
+
+    `on_prepare` is called before each run but the first is made, `on_start` before it is started
+    when the query has it already.
+    """
+
+    def __init__(
+        self,
+        policy: RestartPolicy,
+        clock: Clock | None = None,
+        trigger: Trigger | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.world = World() if settings is None else World(settings)
+        one_a_batch = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(1))
+        self.stream = self.world.add_stream(rows=range(5), abilities=one_a_batch)
+        self.clock = clock or ManualClock()
+        self.trigger = trigger or AvailableNowTrigger()
+        self.errors: list[Exception] = []
+        self.start_errors: list[Exception] = []
+        self.on_prepare: Callable[[], None] = lambda: None
+        self.on_start: Callable[[], None] = lambda: None
+        self.ends: list[RestartingQuery] = []
+        self.runs: list[StreamExecution] = []
+        self.world.plan.on_run = self._fail
+        self.query = RestartingQuery(
+            self._execution(), policy, self._start_next, self.ends.append, self.clock
+        )
+
+    def start(self) -> RestartingQuery:
+        self.runs[0].start()
+        return self.query
+
+    def _fail(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def _execution(self) -> StreamExecution:
+        def on_terminated(ended: StreamExecution) -> None:
+            if not self.query.goes_on_after(ended):
+                self.ends.append(self.query)
+
+        self.runs.append(self.world.query(self.trigger, on_terminated=on_terminated))
+        return self.runs[-1]
+
+    def _start_next(self, query: RestartingQuery) -> bool:
+        self.on_prepare()
+        if self.start_errors:
+            raise self.start_errors.pop(0)
+        execution = self._execution()
+
+        def start() -> None:
+            self.on_start()
+            execution.start()
+
+        return query.adopt(execution, start)
