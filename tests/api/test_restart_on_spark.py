@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,20 @@ def test_the_sessions_checkpoint_is_resolved_once(session: SparkSession, tmp_pat
     assert not (tmp_path / "second").exists()
     other = writer.start()
     assert other.id != query_id, "the writer itself is pinned to no checkpoint"
+
+
+def test_a_checkpoint_that_is_wiped_between_two_runs_ends_the_query(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    clock, manager = HeldClock(), streams(session)
+    query = restarting(session, FailingOnce(), checkpoint, clock).start()
+    query_id = query.id
+    assert clock.waiting.wait(PATIENCE)
+    shutil.rmtree(checkpoint)
+    clock.over.set()
+    with pytest.raises(StreamingQueryException, match=rf"query {query_id} .* emptied"):
+        query.awaitTermination(int(PATIENCE))
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+    assert manager.get(query_id) is None
+    assert query not in manager.active

@@ -187,7 +187,7 @@ class RestartingQuery(StreamingQuery):
             if failure is None:
                 self._end(None)
                 return False
-            if any("addBatch" in done.duration_ms for done in execution.reporter.recent_progress):
+            if execution.has_done_a_batch:
                 self._failures_in_a_row = 0
             if not self._is_to_be_restarted(failure):
                 return False
@@ -200,10 +200,14 @@ class RestartingQuery(StreamingQuery):
         return True
 
     def adopt(self, execution: StreamExecution, start: Callable[[], None]) -> bool:
-        """Make a new run the query's and start it. False if the query was stopped meanwhile."""
+        """Make a new run the query's and start it. False if the query was stopped meanwhile.
+
+        Raises CheckpointError if its checkpoint has another id than the runs before had.
+        """
         with self._changed:
             if self._stop_requested.is_set():
                 return False
+            _refuse_another_query(self._execution, execution)
             before, self._execution = self._execution, execution
             try:
                 for make in self._stop_conditions:
@@ -281,3 +285,15 @@ def _start_failure(ended: StreamExecution, cause: BaseException) -> StreamFailed
     )
     failure.__cause__ = cause
     return failure
+
+
+def _refuse_another_query(before: StreamExecution, execution: StreamExecution) -> None:
+    """Raise CheckpointError unless the checkpoint gives the new run the id it gave the last."""
+    known, found = before.identity.id, execution.identity.id
+    if found != known:
+        raise CheckpointError(
+            f"The checkpoint {execution.checkpoint.root} is not the one that query {known} has run "
+            f"on: its id is {found}. It was emptied, moved or replaced between two runs, and to go "
+            "on there would be to begin anew without saying so. Put the old checkpoint in place of "
+            "what is there now, or choose to begin anew; then start the query yourself."
+        )
