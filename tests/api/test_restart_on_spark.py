@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 from penstock import (
     DataStreamWriter,
@@ -25,6 +32,7 @@ from penstock.errors import ExecutionError
 from tests.streams import PATIENCE, HeldClock, Numbers, column, eventually, log_entries
 
 _LOCATION = "spark.sql.streaming.checkpointLocation"
+_POOL = "spark.scheduler.pool"
 
 
 class FailingOnce:
@@ -159,3 +167,68 @@ def test_a_checkpoint_that_is_wiped_between_two_runs_ends_the_query(
     assert not query.isActive
     assert manager.get(query_id) is None
     assert query not in manager.active
+
+
+@pytest.fixture
+def pool(session: SparkSession) -> Iterator[str]:
+    """A scheduler's pool and a job tag of the same name, which the test's thread has."""
+    session.sparkContext.setLocalProperty(_POOL, "nightly")
+    session.sparkContext.addJobTag("nightly")
+    yield "nightly"
+    session.sparkContext.clearJobTags()
+    session.sparkContext.setLocalProperty(_POOL, None)  # type: ignore[arg-type]  # unsets it
+
+
+def test_every_run_has_the_pool_and_the_tags_of_whoever_started_the_query(
+    session: SparkSession, checkpoint: Path, pool: str
+) -> None:
+    found: list[tuple[int, str | None, bool]] = []
+    context = session.sparkContext
+
+    class Noting(FailingOnce):
+        def __call__(self, df: DataFrame, batch_id: int) -> None:
+            is_tagged = pool in context.getJobTags()
+            found.append((batch_id, context.getLocalProperty(_POOL), is_tagged))
+            super().__call__(df, batch_id)
+
+    clock = HeldClock()
+    clock.over.set()
+    query = restarting(session, Noting(), checkpoint, clock).start()
+    query.processAllAvailable()
+    assert query.status["restarts"] == 1
+    assert found == [(batch_id, pool, True) for batch_id in (0, 1, 1, 2)]
+
+
+class Asking(StreamingQueryListener):
+    """Asks a query how it is when a run of it starts again, and stops it."""
+
+    def __init__(self) -> None:
+        self.query: StreamingQuery | None = None
+        self.answers: list[tuple[str, int]] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        if self.query is not None:
+            self.answers.append((str(event.runId), self.query.status["restarts"]))
+            self.query.stop()
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def test_a_listener_may_ask_and_stop_a_query_that_starts_again(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    sink, clock, listener = FailingOnce(), HeldClock(), Asking()
+    streams(session).addListener(listener)
+    try:
+        listener.query = query = restarting(session, sink, checkpoint, clock).start()
+        assert clock.waiting.wait(PATIENCE)
+        clock.over.set()
+        assert query.awaitTermination(int(PATIENCE)) is True
+    finally:
+        streams(session).removeListener(listener)
+    assert listener.answers == [(query.runId, 1)]
+    assert sink.rows == {0: [0]}

@@ -1,19 +1,27 @@
-"""What comes between two runs of a query that is restarted: a lost checkpoint, long silence."""
+"""What comes between two runs of a query that is restarted: listeners, stops, a lost checkpoint."""
 
 from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
 from penstock import StreamingQueryException
-from penstock.api.restart import RestartPolicy
+from penstock.api import restart
+from penstock.api.restart import RestartingQuery, RestartPolicy
 from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.clock import Clock
+from penstock.engine.events import QueryEvent, QueryStartedEvent, QueryTerminatedEvent
 from penstock.engine.settings import Settings
 from penstock.engine.triggers import ProcessingTimeTrigger
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, QueryStopTimeoutError, WrongThreadError
 from tests.api.restarting import Restarting
-from tests.engine.world import PATIENCE, MemoryFiles
+from tests.engine.world import PATIENCE, ManualClock, MemoryFiles
 from tests.streams import HeldClock, eventually
+
+ALL = {n: [n] for n in range(5)}
 
 
 def restarted_once(clock: Clock | None = None) -> Restarting:
@@ -21,6 +29,207 @@ def restarted_once(clock: Clock | None = None) -> Restarting:
     restarting = Restarting(RestartPolicy(), clock)
     restarting.errors = [RuntimeError("no network")]
     return restarting
+
+
+class Meddler:
+    """A listener that does something with the query, on its thread, at one event of one kind."""
+
+    def __init__(
+        self,
+        restarting: Restarting,
+        kind: type[QueryEvent],
+        number: int,
+        meddle: Callable[[RestartingQuery], object],
+    ) -> None:
+        self.has_meddled = threading.Event()
+        self._restarting = restarting
+        self._kind = kind
+        self._left = number
+        self._meddle = meddle
+        restarting.world.session.on_event = self._hear
+
+    def _hear(self, event: QueryEvent) -> None:
+        if isinstance(event, self._kind):
+            self._left -= 1
+            if self._left == 0:
+                self._meddle(self._restarting.query)
+                self.has_meddled.set()
+
+
+# Listeners.
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda query: query.status,
+        lambda query: query.exception(),
+        lambda query: query.stop_after(batches=100),
+    ],
+)
+def test_a_listener_may_ask_of_a_run_that_starts_again(
+    ask: Callable[[RestartingQuery], object],
+) -> None:
+    restarting = restarted_once()
+    meddler = Meddler(restarting, QueryStartedEvent, 2, ask)
+    query = restarting.start()
+    assert meddler.has_meddled.wait(PATIENCE)
+    assert query.awaitTermination(int(PATIENCE)) is True
+    assert restarting.world.plan.output == ALL
+
+
+def test_a_listener_sees_the_run_that_starts_again() -> None:
+    restarting = restarted_once()
+    seen: list[tuple[str, int, str]] = []
+    meddler = Meddler(
+        restarting,
+        QueryStartedEvent,
+        2,
+        lambda query: seen.append((query.runId, query.restarts, query.status["message"])),
+    )
+    restarting.start()
+    assert meddler.has_meddled.wait(PATIENCE)
+    run_id = restarting.runs[1].identity.run_id
+    assert seen == [(run_id, 1, "Initializing StreamExecution")]
+
+
+@pytest.mark.parametrize(("kind", "number"), [(QueryStartedEvent, 2), (QueryTerminatedEvent, 1)])
+def test_a_listener_may_stop_the_query_between_two_runs(
+    kind: type[QueryEvent], number: int
+) -> None:
+    restarting = restarted_once()
+    meddler = Meddler(restarting, kind, number, lambda query: query.stop())
+    query = restarting.start()
+    assert meddler.has_meddled.wait(PATIENCE)
+    assert query.awaitTermination(int(PATIENCE)) is True
+    assert not query.isActive
+    assert query.exception() is None
+    assert restarting.world.plan.output == {}
+    eventually(lambda: restarting.ends == [query], "the end to be told")
+
+
+@pytest.mark.parametrize(
+    "wait", [lambda query: query.processAllAvailable(), lambda query: query.awaitTermination()]
+)
+def test_a_listener_that_would_wait_for_its_own_run_is_told(
+    wait: Callable[[RestartingQuery], object],
+) -> None:
+    def is_refused(query: RestartingQuery) -> None:
+        with pytest.raises(WrongThreadError):
+            wait(query)
+
+    restarting = restarted_once()
+    meddler = Meddler(restarting, QueryStartedEvent, 2, is_refused)
+    restarting.start()
+    assert meddler.has_meddled.wait(PATIENCE)
+
+
+# Stops.
+
+
+def test_a_stop_before_the_next_run_has_its_thread_stops_that_run() -> None:
+    restarting = restarted_once()
+    stopper = threading.Thread(target=lambda: restarting.query.stop(timeout=PATIENCE), daemon=True)
+
+    def stop() -> None:
+        stopper.start()
+        eventually(lambda: not restarting.runs[1].is_active, "the stop to reach the run")
+
+    restarting.on_start = stop
+    query = restarting.start()
+    assert query.awaitTermination(int(PATIENCE)) is True
+    stopper.join(PATIENCE)
+    assert not stopper.is_alive()
+    assert query.exception() is None
+    assert restarting.world.plan.output == {}
+
+
+class Preparing:
+    """A query whose next run is being prepared for as long as a test likes."""
+
+    def __init__(self) -> None:
+        self.restarting = restarted_once()
+        self.has_begun = threading.Event()
+        self.may_end = threading.Event()
+        self.restarting.on_prepare = self._prepare
+        self.query = self.restarting.start()
+        assert self.has_begun.wait(PATIENCE)
+
+    def _prepare(self) -> None:
+        self.has_begun.set()
+        assert self.may_end.wait(PATIENCE)
+
+
+def test_a_stop_says_when_a_restart_outlives_its_bound() -> None:
+    preparing = Preparing()
+    query = preparing.query
+    with pytest.raises(QueryStopTimeoutError, match=r"being started again.*within 50 ms"):
+        query.stop(timeout=0.05)
+    assert query.isActive
+    preparing.may_end.set()
+    query.stop(timeout=PATIENCE)
+    assert not query.isActive
+    assert query.exception() is None
+    assert len(preparing.restarting.runs) == 2
+    assert preparing.restarting.world.plan.output == {}
+
+
+def test_the_sessions_bound_holds_for_a_restart_too() -> None:
+    preparing = Preparing()
+    preparing.restarting.world.session.current_settings = Settings(stop_timeout_ms=50)
+    with pytest.raises(QueryStopTimeoutError, match="within 50 ms"):
+        preparing.query.stop()
+    preparing.may_end.set()
+    preparing.query.stop()
+    assert not preparing.query.isActive
+
+
+def test_the_time_to_stop_is_spent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    preparing = Preparing()
+
+    class Time:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    fake = Time()
+
+    def stop_slowly(*, graceful: bool, timeout: float) -> None:
+        fake.now += timeout
+
+    monkeypatch.setattr(restart, "time", fake)
+    monkeypatch.setattr(preparing.restarting.runs[0], "stop", stop_slowly)
+    began = time.monotonic()
+    with pytest.raises(QueryStopTimeoutError):
+        preparing.query.stop(timeout=PATIENCE / 2)
+    assert time.monotonic() - began < PATIENCE / 3
+    preparing.may_end.set()
+
+
+@pytest.mark.parametrize(
+    "wait", [lambda query: query.processAllAvailable(), lambda query: query.awaitTermination()]
+)
+def test_who_waits_while_a_start_fails_waits_for_the_next(
+    wait: Callable[[RestartingQuery], object],
+) -> None:
+    restarting = restarted_once()
+    waiter = threading.Thread(target=lambda: wait(restarting.query), daemon=True)
+
+    def fail_once() -> None:
+        if waiter.ident is None:
+            waiter.start()
+            waiter.join(0.2)
+            raise OSError("no more threads")
+
+    restarting.on_start = fail_once
+    query = restarting.start()
+    assert query.awaitTermination(int(PATIENCE)) is True
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
+    assert query.restarts == 1
+    assert str(query.last_error) == "no more threads"
+    assert restarting.world.plan.output == ALL
 
 
 # What is counted.
@@ -69,3 +278,52 @@ def test_a_checkpoint_with_another_id_is_not_gone_on_from() -> None:
     assert query.restarts == 0
     assert restarting.world.plan.output == {}
     eventually(lambda: restarting.ends == [query], "the end to be told")
+
+
+# The thread.
+
+
+def test_a_restart_inherits_from_the_thread_of_the_run_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: dict[str, str] = {}
+
+    class Heir(threading.Thread):
+        """Notes who starts it."""
+
+        def start(self) -> None:
+            made[self.name] = threading.current_thread().name
+            super().start()
+
+    def create_thread(target: Callable[[], None], name: str) -> threading.Thread:
+        return Heir(target=target, name=name, daemon=True)
+
+    restarting = Restarting(RestartPolicy(), ManualClock())
+    session = restarting.world.session
+    monkeypatch.setattr(session, "create_thread", create_thread)
+    restarting.errors = [RuntimeError("one"), RuntimeError("two")]
+    assert restarting.start().awaitTermination(int(PATIENCE)) is True
+    first, second, third = (f"stream execution thread for {r.identity}" for r in restarting.runs)
+    to_second, to_third = (f"restart of query {run.identity}" for run in restarting.runs[:2])
+    assert made == {to_second: first, second: to_second, to_third: second, third: to_third}
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_without_a_thread_to_restart_it_the_query_ends(
+    monkeypatch: pytest.MonkeyPatch, is_made: bool
+) -> None:
+    """As when Spark is stopped: its threads cannot be made, or die before they do anything."""
+    restarting = restarted_once()
+
+    def create_thread(target: Callable[[], None], name: str) -> threading.Thread:
+        if not is_made:
+            raise AssertionError("no active Spark context")
+        return threading.Thread(name=name, daemon=True)
+
+    monkeypatch.setattr(restarting.world.session, "create_thread", create_thread)
+    query = restarting.start()
+    with pytest.raises(StreamingQueryException, match="no network"):
+        query.awaitTermination(int(PATIENCE))
+    assert not query.isActive
+    assert query.restarts == 0
+    assert restarting.ends == [query]

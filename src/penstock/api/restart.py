@@ -18,7 +18,13 @@ from penstock.api.query import StreamingQuery
 from penstock.api.stop_conditions import StopCondition
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.stream_execution import StreamExecution
-from penstock.errors import CheckpointError, StreamFailedError, UnsupportedError
+from penstock.errors import (
+    CheckpointError,
+    QueryStopTimeoutError,
+    StreamFailedError,
+    UnsupportedError,
+    WrongThreadError,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -75,6 +81,7 @@ class RestartingQuery(StreamingQuery):
         self._changed = threading.Condition(threading.RLock())
         self._stop_requested = threading.Event()
         self._is_over = False
+        self._starting: StreamExecution | None = None
         self._waiting: str | None = None
         self._failure: StreamFailedError | None = None
         self._failures_in_a_row = 0
@@ -122,27 +129,37 @@ class RestartingQuery(StreamingQuery):
 
     def processAllAvailable(self) -> None:
         """Wait until all data that is available now is processed, by whichever run."""
-        while True:
-            execution = self._execution
+        self._refuse_own_thread()
+        ended: StreamExecution | None = None
+        while (execution := self._await_run_after(ended)) is not None:
             try:
                 return execution.process_all_available()
             except StreamFailedError:
-                if self._await_run_after(execution, None):
-                    continue
-                if (exception := self.exception()) is not None:
-                    raise exception from exception.__cause__
-                return None
+                ended = execution
+        if (exception := self.exception()) is not None:
+            raise exception from exception.__cause__
+        return None
 
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
-        """Stop the query, or the wait for its next run, and wait until it has."""
+        """Stop the query, or the wait for its next run, and wait until it has.
+
+        The bound holds for the whole of it, a restart that is under way included. A run that stops
+        itself, or a listener on its thread, does not wait.
+        """
+        began = time.monotonic()
         with self._changed:
             self._stop_requested.set()
             execution = self._execution
         execution.stop(graceful=graceful, timeout=timeout)
-        with self._changed:
-            is_own_thread = self._waiting is None and not self._is_over
-            if not is_own_thread:
-                self._changed.wait_for(lambda: self._is_over, timeout)
+        bound = _stop_bound(execution) if timeout is None else timeout
+        left = None if bound is None else max(began + bound - time.monotonic(), 0)
+        with contextlib.suppress(WrongThreadError, StreamFailedError):
+            if not self._await_end(left):
+                raise QueryStopTimeoutError(
+                    f"Query {execution.identity} is being started again, which could not be "
+                    f"stopped within {round((bound or 0) * 1000)} ms. It ends as soon as that is "
+                    "done; call stop() once more to wait for it."
+                )
 
     def stop_at_boundary(self) -> None:
         with self._changed:
@@ -155,28 +172,31 @@ class RestartingQuery(StreamingQuery):
             super()._stop_after(make)
 
     def _await_end(self, timeout: float | None) -> bool:
+        self._refuse_own_thread()
         deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            execution = self._execution
-            left = None if deadline is None else max(deadline - time.monotonic(), 0)
-            try:
-                if not execution.await_termination(left):
-                    return False
-            except StreamFailedError:
-                pass
-            left = None if deadline is None else max(deadline - time.monotonic(), 0)
-            if not self._await_run_after(execution, left):
-                if self._failure is not None:
-                    raise self._failure
-                return self._is_over
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._is_over, timeout):
+                return False
+        left = None if deadline is None else max(deadline - time.monotonic(), 0)
+        with contextlib.suppress(StreamFailedError):
+            if not self._execution.await_termination(left):
+                return False
+        if self._failure is not None:
+            raise self._failure
+        return True
 
-    def _await_run_after(self, execution: StreamExecution, timeout: float | None) -> bool:
-        """Wait until another run is there. False if there will be none, or not in time."""
+    def _await_run_after(self, ended: StreamExecution | None) -> StreamExecution | None:
+        """Wait for a run that has started, another than the one given. None if none will come."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_over or self._execution is not execution, timeout
+                lambda: self._is_over or (self._starting is None and self._execution is not ended)
             )
-            return self._execution is not execution
+            return None if self._execution is ended else self._execution
+
+    def _refuse_own_thread(self) -> None:
+        """Raise WrongThreadError on the thread of the run, which would wait for itself."""
+        with contextlib.suppress(StreamFailedError):
+            self._execution.await_termination(0)
 
     # From one run to the next.
 
@@ -191,13 +211,11 @@ class RestartingQuery(StreamingQuery):
                 self._failures_in_a_row = 0
             if not self._is_to_be_restarted(failure):
                 return False
-        threading.Thread(
-            target=self._restart,
-            args=(execution,),
-            name=f"restart of query {execution.identity}",
-            daemon=True,
-        ).start()
-        return True
+        if self._begin_restart(execution):
+            return True
+        with self._changed:
+            self._end(failure)
+        return False
 
     def adopt(self, execution: StreamExecution, start: Callable[[], None]) -> bool:
         """Make a new run the query's and start it. False if the query was stopped meanwhile.
@@ -207,19 +225,29 @@ class RestartingQuery(StreamingQuery):
         with self._changed:
             if self._stop_requested.is_set():
                 return False
-            _refuse_another_query(self._execution, execution)
-            before, self._execution = self._execution, execution
-            try:
-                for make in self._stop_conditions:
-                    super()._stop_after(make)
-                start()
-            except BaseException:
-                self._execution = before
-                raise
+            before = self._execution
+            _refuse_another_query(before, execution)
+            for make in self._stop_conditions:
+                execution.stop_after(make(execution))
+            # From here on a stop reaches the new run, which heeds it whenever it starts.
+            self._execution = self._starting = execution
             self._waiting = None
             self._restarts += 1
-            self._changed.notify_all()
-            return True
+        try:
+            # Not under the lock: listeners hear of the start before it is over, and may ask.
+            start()
+        except BaseException:
+            with self._changed:
+                self._execution = before
+                self._restarts -= 1
+            raise
+        finally:
+            with self._changed:
+                # By now the run may have failed, and the next one may be starting.
+                if self._starting is execution:
+                    self._starting = None
+                self._changed.notify_all()
+        return True
 
     def _is_to_be_restarted(self, failure: StreamFailedError) -> bool:
         """Decide, and note what was decided."""
@@ -241,6 +269,28 @@ class RestartingQuery(StreamingQuery):
             cause,
         )
         return True
+
+    def _begin_restart(self, ended: StreamExecution) -> bool:
+        """Start the thread that restarts the query; called on that of the run that failed.
+
+        So it inherits what that run had from whoever started it: the scheduler's pool, job tags.
+        False if there can be no such thread, as when Spark is stopped.
+        """
+        has_begun = threading.Event()
+
+        def restart() -> None:
+            has_begun.set()
+            self._restart(ended)
+
+        try:
+            name = f"restart of query {ended.identity}"
+            thread = ended.session.create_thread(restart, name)
+            thread.start()
+            while not has_begun.wait(1.0) and thread.is_alive():
+                pass
+        except Exception:
+            _logger.warning("Query %s: no thread to restart it", ended.identity, exc_info=True)
+        return has_begun.is_set()
 
     def _restart(self, ended: StreamExecution) -> None:
         """Let the run that failed end, wait, and start another; again if that cannot be done."""
@@ -297,3 +347,8 @@ def _refuse_another_query(before: StreamExecution, execution: StreamExecution) -
             "on there would be to begin anew without saying so. Put the old checkpoint in place of "
             "what is there now, or choose to begin anew; then start the query yourself."
         )
+
+
+def _stop_bound(execution: StreamExecution) -> float | None:
+    """The seconds that the session gives a query to stop; None if it sets no bound."""
+    return max(execution.session.settings.stop_timeout_ms, 0) / 1000 or None
