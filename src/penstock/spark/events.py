@@ -14,6 +14,9 @@ from penstock.engine.events import (
 )
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.spark.gateway import Jvm
+from penstock.spark.handles import Handles
+
+_EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$Event"
 
 
 def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
@@ -35,8 +38,36 @@ def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
             raise AssertionError(f"no event of Spark's for {event}")
 
 
+class ProgressPoster:
+    """Posts records of triggers to Spark's listeners, in one round trip where that can be."""
+
+    def __init__(self, jvm: Jvm, listeners: Any) -> None:
+        """`listeners` is Spark's manager of streaming queries."""
+        ask = Handles(jvm)
+        self._post = ask.function(
+            ask.chain(
+                ask.method_of(jvm.module("QueryProgress"), "fromJson", "java.lang.String"),
+                ask.construct("QueryProgressEvent", "QueryProgress"),
+                ask.method_of(listeners, "postListenerEvent", _EVENT),
+            )
+        )
+
+    def post(self, progress: StreamingQueryProgress) -> bool:
+        """False if the record holds rows, which have no form as text: it was not posted."""
+        if progress.observed_metrics:
+            return False
+        self._post.apply(_json(progress))
+        return True
+
+
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
     """Spark's progress record, read from JSON in the form its own reader takes."""
+    read = jvm.module("QueryProgress").fromJson(_json(progress))
+    return _with_observed_metrics(jvm, read, progress) if progress.observed_metrics else read
+
+
+def _json(progress: StreamingQueryProgress) -> str:
+    """A record as Spark's reader takes it, without its observed metrics."""
     fields = progress.to_dict()
     for shown, source in zip(fields["sources"], progress.sources, strict=True):
         shown["startOffset"] = source.start_offset
@@ -50,10 +81,8 @@ def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
         operator.setdefault("customMetrics", {})
     fields.setdefault("durationMs", {})
     fields.setdefault("eventTime", {})
-    observed = fields.pop("observedMetrics", {})
     fields["observedMetrics"] = {}
-    read = jvm.module("QueryProgress").fromJson(json.dumps(fields))
-    return _with_observed_metrics(jvm, read, progress) if observed else read
+    return json.dumps(fields)
 
 
 def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress) -> Any:

@@ -12,6 +12,12 @@ from typing import Any
 from penstock.spark.gateway import Jvm
 
 _OBJECT = "java.lang.Object"
+_SCAN_PARTS = (
+    "StreamingDataSourceV2Relation",
+    "org.apache.spark.sql.connector.read.Scan",
+    "scala.collection.immutable.Seq",
+    "org.apache.spark.sql.connector.read.streaming.SparkDataStream",
+)
 
 
 class Handles:
@@ -45,10 +51,7 @@ class Handles:
 
         Without an answer it gives the instance itself.
         """
-        some_type = self._jvm.java_class("scala.Some")
-        void = self._jvm.view.java.lang.Void.TYPE
-        some = self._lookup.findConstructor(some_type, self._type(void, self._object))
-        some = some.asType(self._unary)
+        some = self.construct("scala.Some", _OBJECT)
         return self.chooser(class_name, some if answer is None else self.chain(answer, some))
 
     def chooser(self, class_name: str, option: Any, *, where: Any = None) -> Any:
@@ -79,6 +82,14 @@ class Handles:
         found = obj.getClass().getMethod(method, self._class_array(*types))
         bound = self._lookup.unreflect(found).bindTo(obj)
         return self._with_arguments(bound, arguments)
+
+    def construct(self, class_name: str, takes: str) -> Any:
+        """A handle that makes an object of a class out of its argument."""
+        void = self._jvm.view.java.lang.Void.TYPE
+        argument = self._jvm.java_class(takes)
+        return self._lookup.findConstructor(
+            self._jvm.java_class(class_name), self._type(void, argument)
+        ).asType(self._unary)
 
     def chain(self, first: Any, *others: Any) -> Any:
         """A handle that asks one after the other, each of what the one before gave."""
@@ -149,6 +160,36 @@ class Handles:
                 handles.identity(self._object),
             )
         )
+
+    def put_scan(self, java_map: Any, node: Any, scan: Any, parts: Sequence[Any]) -> Any:
+        """A Function2 of two offsets: puts the scan between them into a map, for a leaf.
+
+        `parts` are the scan's own, in the order of its constructor.
+        """
+        handles = self._invoke.MethodHandles
+        option = self._jvm.java_class("scala.Option")
+        types = [self._jvm.java_class(name) for name in _SCAN_PARTS]
+        copy = scan.getClass().getMethod("copy", self._class_array(*types, option, option))
+        between = handles.insertArguments(
+            self._lookup.unreflect(copy).bindTo(scan),
+            0,
+            self._jvm.array(self._jvm.view.Object, parts),
+        )
+        some = self.construct("scala.Some", _OBJECT).asType(self._type(option, self._object))
+        between = handles.filterArguments(
+            between, 0, self._jvm.array(self._invoke.MethodHandle, [some, some])
+        )
+        put = self._lookup.findVirtual(
+            self._jvm.java_class("java.util.Map"),
+            "put",
+            self._type(self._object, self._object, self._object),
+        ).bindTo(java_map)
+        put = handles.insertArguments(put, 0, self._jvm.array(self._jvm.view.Object, [node]))
+        # What was there before is of no interest, and would be one more thing to release.
+        void = self._jvm.view.java.lang.Void.TYPE
+        put = put.asType(self._type(void, self._object)).asType(self._unary)
+        binary = self._type(self._object, self._object, self._object)
+        return self._instance("scala.Function2", self.chain(between.asType(binary), put))
 
     def add_batch(self, sink: Any, batch_id: Any, dataset: Any) -> Any:
         """A Function0 that calls `sink.addBatch` with what the two AtomicReferences hold."""

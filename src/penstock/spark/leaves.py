@@ -33,6 +33,10 @@ class Leaf(ABC):
         # Known to give no rows, so Spark need not track where they would come from.
         self._empty = jvm.cls("LocalRelation")(node.output(), jvm.empty_seq, True, jvm.none)
 
+    def replace_in(self, replacements: Any, data: object | None) -> None:
+        """Put into a Java map, for the leaf, what stands in its place in a batch."""
+        replacements.put(self.node, self.plan_for(data))
+
     def plan_for(self, data: object | None) -> Any:
         """What stands in place of the leaf in a batch; None is no new data."""
         return self._empty if data is None else self._plan_of(data)
@@ -47,18 +51,23 @@ class V2Leaf(Leaf):
     def __init__(self, jvm: Jvm, node: Any, source: DataStream, name: str | None, scan: Any):
         super().__init__(jvm, node, source, name)
         relation, output, stream = scan.relation(), scan.output(), scan.stream()
-        self._copy = scan.copy
+        self._scan = scan
         self._parts = (relation, scan.scan(), output, stream)
-        self._last_end: tuple[Any, Any] = (None, None)
+        self._put: Any = None
+
+    def replace_in(self, replacements: Any, data: object | None) -> None:
+        """Always the same map, so that it is one round trip with data."""
+        if not isinstance(data, V2Range):
+            super().replace_in(replacements, data)
+            return
+        if self._put is None:
+            handles = Handles(self._jvm)
+            self._put = handles.put_scan(replacements, self.node, self._scan, self._parts)
+        self._put.apply(data.start, data.end)
 
     def _plan_of(self, data: object) -> Any:
         assert isinstance(data, V2Range)
-        # The next batch starts where this one ends.
-        known_end, known_some = self._last_end
-        start = known_some if data.start is known_end else self._jvm.some(data.start)
-        end = self._jvm.some(data.end)
-        self._last_end = data.end, end
-        return self._copy(*self._parts, start, end)
+        return self._scan.copy(*self._parts, self._jvm.some(data.start), self._jvm.some(data.end))
 
 
 class V1Leaf(Leaf):

@@ -152,7 +152,7 @@ class SparkQueryPlan(QueryPlan):
 
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         for leaf in self._leaves:
-            self._replacements.put(leaf.node, leaf.plan_for(request.data.get(leaf.source)))
+            leaf.replace_in(self._replacements, request.data.get(leaf.source))
         plan = self._write.transform(self._replace)
         plan = self._batch_time.fix(plan, request.metadata.batch_timestamp_ms)
         execution = self.incremental_execution(plan.withNewBatchId(request.batch_id), request)

@@ -12,11 +12,12 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from penstock.checkpoint import OffsetSeqMetadata
-from penstock.engine.events import QueryEvent
+from penstock.engine.events import QueryEvent, QueryProgressEvent
+from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark import failures
-from penstock.spark.events import to_jvm_event
+from penstock.spark.events import ProgressPoster, to_jvm_event
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES
 
@@ -54,6 +55,7 @@ class SparkStreamSession(StreamSession):
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
         self._writes_directly = False
+        self._poster: ProgressPoster | None = None
         self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
@@ -189,9 +191,15 @@ class SparkStreamSession(StreamSession):
 
     def post_event(self, event: QueryEvent) -> None:
         try:
-            self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+            if not (isinstance(event, QueryProgressEvent) and self._post_progress(event.progress)):
+                self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
         except Exception:
             _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
+
+    def _post_progress(self, progress: StreamingQueryProgress) -> bool:
+        if self._poster is None:
+            self._poster = ProgressPoster(self.jvm, self._listeners)
+        return self._poster.post(progress)
 
     def is_interruption(self, error: BaseException) -> bool:
         return failures.is_interruption(error, self._run_id)

@@ -58,9 +58,16 @@ class _JvmStream(DataStream):
         self._accepts_latest_seen = self._is("AcceptsLatestSeenOffset")
         self._reports_metrics = self._is("ReportsSourceMetrics")
         self._limits: dict[ReadLimit, Any] = {}
+        self._reports_latest = self._admission_control and self._overrides("reportLatestOffset")
 
     def _is(self, interface: str) -> bool:
         return self._jvm.is_instance(self.jstream, f"{_CONNECTOR}.{interface}")
+
+    def _overrides(self, method: str) -> bool:
+        """Whether a method is the stream's own, not the one that SupportsAdmissionControl has."""
+        no_classes = self._jvm.array(self._jvm.view.java.lang.Class, ())
+        found = self.jstream.getClass().getMethod(method, no_classes)
+        return str(found.getDeclaringClass().getName()) != f"{_CONNECTOR}.SupportsAdmissionControl"
 
     def __str__(self) -> str:
         return self._description
@@ -83,7 +90,7 @@ class _JvmStream(DataStream):
         return read_limits.from_jvm(self._call_default("getDefaultReadLimit"))
 
     def report_latest_offset(self) -> Offset | None:
-        if not self._admission_control:
+        if not self._reports_latest:
             return None
         return _wrap(self._call_default("reportLatestOffset"))
 
