@@ -116,12 +116,22 @@ def measure_workload(name: str, size: str, rounds: int, cache: dict[Any, Any]) -
         "rounds": rounds,
         "ratios": {peer: summary(ratios(workload, measured, peer)) for peer in PEERS},
         "figures": {engine: median(engine, workload.figure) for engine in ENGINES},
-        "phases": {engine: measured[-1][engine].get("phases") for engine in ENGINES},
+        "phases": {engine: median_phases(measured, engine) for engine in ENGINES},
+        "measured": measured,
     }
     for extra in ("bare_ms", "last_to_first"):
         if extra in measured[0]["penstock"]:
             entry[extra] = {engine: median(engine, extra) for engine in ENGINES}
     return entry
+
+
+def median_phases(measured: list[dict[str, Any]], engine: str) -> dict[str, float] | None:
+    """Each phase of an engine's batches, the median of the rounds; None if it has no phases."""
+    rounds = [r[engine]["phases"] for r in measured if "phases" in r[engine]]
+    names = sorted({name for phases in rounds for name in phases})
+    if not rounds:
+        return None
+    return {name: statistics.median(phases.get(name, 0.0) for phases in rounds) for name in names}
 
 
 def write(results: dict[str, Any]) -> None:
