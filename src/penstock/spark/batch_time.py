@@ -19,9 +19,9 @@ class BatchTime:
 
     def __init__(self, jvm: Jvm, analyzed: Any) -> None:
         self._jvm = jvm
-        self._replacements = jvm.view.java.util.HashMap()
+        self._replacements = jvm.cls("java.util.HashMap")()
         self._expressions = _find(jvm, analyzed)
-        self._replace = Handles(jvm).substitution(self._replacements)
+        self._replace = Handles.of(jvm).substitution(self._replacements)
 
     def fix(self, plan: Any, timestamp_ms: int) -> Any:
         """The plan with every current-time expression replaced by the given time."""
@@ -37,7 +37,7 @@ def _find(jvm: Jvm, analyzed: Any) -> list[tuple[Any, Any, Any]]:
     """Each distinct current-time expression of a plan, with its type and its time zone."""
     if not analyzed.containsPattern(jvm.module("TreePattern").CURRENT_LIKE()):
         return []
-    handles = Handles(jvm)
+    handles = Handles.of(jvm)
     everything = handles.collector("java.lang.Object")
     found: list[tuple[Any, Any, Any]] = []
     for kind in (*_WITHOUT_ZONE, *_WITH_ZONE):

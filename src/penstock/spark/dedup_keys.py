@@ -21,7 +21,7 @@ def with_key_order(
 ) -> Any:
     """The plan with its keys in the order that the offset log records, or the session's if new."""
     jvm = session.jvm
-    handles = Handles(jvm)
+    handles = Handles.of(jvm)
     if all(analyzed.collect(handles.collector(kind)).isEmpty() for kind in _KINDS):
         return analyzed
     latest = checkpoint.offset_log.get_latest()

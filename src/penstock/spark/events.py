@@ -43,7 +43,7 @@ class ProgressPoster:
 
     def __init__(self, jvm: Jvm, listeners: Any) -> None:
         """`listeners` is Spark's manager of streaming queries."""
-        ask = Handles(jvm)
+        ask = Handles.of(jvm)
         self._post = ask.function(
             ask.chain(
                 ask.method_of(jvm.module("QueryProgress"), "fromJson", "java.lang.String"),
@@ -87,7 +87,7 @@ def _json(progress: StreamingQueryProgress) -> str:
 
 def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress) -> Any:
     """The same record with its observed metrics, which are rows and not JSON."""
-    rows = jvm.view.java.util.HashMap()
+    rows = jvm.cls("java.util.HashMap")()
     for name, row in progress.observed_metrics.items():
         rows.put(name, row.jvm_row if isinstance(row, ObservedRow) else None)
     return jvm.cls("QueryProgress")(

@@ -17,6 +17,15 @@ from penstock.spark.internals import INTERNAL_CLASSES
 _instances: WeakKeyDictionary[Any, Jvm]
 
 
+class _KnownClass(JavaClass):  # type: ignore[misc]  # py4j has no types
+    """A class whose static members are looked up once: py4j asks the JVM at every mention."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        self.__dict__[name] = found
+        return found
+
+
 class Jvm:
     """Access to the JVM. Everything it returns is a py4j object unless it says otherwise."""
 
@@ -28,11 +37,11 @@ class Jvm:
         self._java_classes: dict[str, Any] = {}
         self._default_methods: dict[tuple[str, str], Any] = {}
         self._made: dict[str, Any] = {}
+        self.python_utils = self.cls("org.apache.spark.api.python.PythonUtils")
         self.none = self.module("scala.None")
         self.empty_seq = self.seq([])
-        self._to_seq = self.view.PythonUtils.toSeq
         self._some = self.cls("scala.Some")
-        self._no_arguments = self.array(self.view.Object, ())
+        self._no_arguments = self.array(self.cls("java.lang.Object"), ())
 
     @staticmethod
     def of(spark: SparkSession) -> Jvm:
@@ -46,10 +55,10 @@ class Jvm:
     # Classes. A name is one of the table of internals, or a full class name.
 
     def cls(self, name: str) -> Any:
-        """A class, for its constructor and its static methods."""
+        """A class, for its constructor and its static members, each of which is looked up once."""
         found = self._classes.get(name)
         if found is None:
-            found = JavaClass(self._full(name), self.gateway._gateway_client)
+            found = _KnownClass(self._full(name), self.gateway._gateway_client)
             self._classes[name] = found
         return found
 
@@ -65,8 +74,8 @@ class Jvm:
         """The `java.lang.Class`. Raises a Py4JJavaError if there is none of that name."""
         found = self._java_classes.get(name)
         if found is None:
-            loader = self.view.java.lang.Thread.currentThread().getContextClassLoader()
-            found = self.view.java.lang.Class.forName(self._full(name), False, loader)
+            loader = self.cls("java.lang.Thread").currentThread().getContextClassLoader()
+            found = self.cls("java.lang.Class").forName(self._full(name), False, loader)
             self._java_classes[name] = found
         return found
 
@@ -80,7 +89,7 @@ class Jvm:
         """
         found = self._default_methods.get((interface, method))
         if found is None:
-            no_classes = self.array(self.view.java.lang.Class, ())
+            no_classes = self.array(self.cls("java.lang.Class"), ())
             found = self.java_class(interface).getMethod(method, no_classes)
             self._default_methods[interface, method] = found
         return found.invoke(obj, self._no_arguments)
@@ -105,7 +114,7 @@ class Jvm:
 
     def seq(self, items: Iterable[Any]) -> Any:
         """A Scala Seq of Python values or JVM objects."""
-        return self.view.PythonUtils.toSeq(list(items))
+        return self.python_utils.toSeq(list(items))
 
     @staticmethod
     def to_list(seq: Any) -> list[Any]:
@@ -125,10 +134,10 @@ class Jvm:
 
     def scala_map(self, mapping: Mapping[str, str]) -> Any:
         """An immutable Scala Map of texts."""
-        return self.view.PythonUtils.toScalaMap(dict(mapping))
+        return self.python_utils.toScalaMap(dict(mapping))
 
     def uuid(self, text: str) -> Any:
-        return self.view.java.util.UUID.fromString(text)
+        return self.cls("java.util.UUID").fromString(text)
 
     def array(self, java_class: Any, items: Iterable[Any]) -> Any:
         """A Java array."""

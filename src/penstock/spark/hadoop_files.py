@@ -62,7 +62,7 @@ class HadoopFiles(CheckpointFiles):
         with self._errors(name):
             stream = self._manager.open(self._path(name))
             try:
-                return bytes(self._jvm.view.org.apache.commons.io.IOUtils.toByteArray(stream))
+                return bytes(self._jvm.cls("org.apache.commons.io.IOUtils").toByteArray(stream))
             finally:
                 stream.close()
 

@@ -61,7 +61,7 @@ class V2Leaf(Leaf):
             super().replace_in(replacements, data)
             return
         if self._put is None:
-            handles = Handles(self._jvm)
+            handles = Handles.of(self._jvm)
             self._put = handles.put_scan(replacements, self.node, self._scan, self._parts)
         self._put.apply(data.start, data.end)
 
@@ -149,7 +149,7 @@ class _Binder:
         self._session = session
         self._jvm = session.jvm
         self._root = checkpoint_root
-        self._handles = Handles(session.jvm)
+        self._handles = Handles.of(session.jvm)
         self._next_source_id = 0
         self._disabled = session.get_conf(_DISABLED_READERS).split(",")
 
@@ -212,7 +212,7 @@ class _Binder:
         disabled = provider is not None and provider.getClass().getCanonicalName() in self._disabled
         can_read = table.capabilities().contains(
             getattr(
-                self._jvm.view.org.apache.spark.sql.connector.catalog.TableCapability,
+                self._jvm.cls("org.apache.spark.sql.connector.catalog.TableCapability"),
                 _MICRO_BATCH_READ,
             )
         )

@@ -147,7 +147,7 @@ class PythonSourceStream(Source):
         self._source = source
         self._jvm = Jvm.of(session)
         # Spark counts the rows of a batch by stream; this object stands for ours there.
-        options = self._jvm.view.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        options = self._jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
         self.jstream = self._jvm.cls("MarkerStream")(1, 1, 0, 1, options)
 
     def __str__(self) -> str:

@@ -81,8 +81,8 @@ class SparkQueryPlan(QueryPlan):
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
         self._write = spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode)
-        self._replacements = jvm.view.java.util.IdentityHashMap()
-        self._replace = Handles(jvm).substitution(self._replacements)
+        self._replacements = jvm.cls("java.util.IdentityHashMap")()
+        self._replace = Handles.of(jvm).substitution(self._replacements)
         self._batch_time = BatchTime(jvm, analyzed)
         self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
         stateful = stateful_operators(session, analyzed)
@@ -272,7 +272,7 @@ class SparkBatchExecution(BatchExecution):
 
 def _has_observations(jvm: Jvm, analyzed: Any) -> bool:
     """Whether a plan has metrics that `DataFrame.observe` asked for."""
-    nodes = jvm.to_list(analyzed.collect(Handles(jvm).collector("CollectMetrics")))
+    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("CollectMetrics")))
     return bool(nodes)
 
 
@@ -280,7 +280,7 @@ def stateful_operators(session: SparkStreamSession, analyzed: Any) -> set[str]:
     """The kinds of operators in a plan that keep state between batches, as Spark has it here."""
     jvm = session.jvm
     found: set[str] = set()
-    for node in jvm.to_list(analyzed.collect(Handles(jvm).collector("java.lang.Object"))):
+    for node in jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object"))):
         kind = str(node.getClass().getSimpleName())
         if (kind in _STATEFUL_OPERATORS and node.isStreaming()) or (
             kind == "Join" and node.left().isStreaming() and node.right().isStreaming()

@@ -23,7 +23,7 @@ class Questions:
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self._ask = Handles(jvm)
+        self._ask = Handles.of(jvm)
 
     def event_times(self) -> Any:
         """A line for each watermark operator: id, delay, max, min, mean and count of the times."""

@@ -55,7 +55,7 @@ def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
             return make.maxBytes(size)
         case CompositeReadLimit(limits):
             parts = jvm.array(
-                jvm.view.org.apache.spark.sql.connector.read.streaming.ReadLimit,
+                jvm.cls("org.apache.spark.sql.connector.read.streaming.ReadLimit"),
                 (to_jvm(jvm, part) for part in limits),
             )
             return make.compositeLimit(parts)

@@ -92,7 +92,7 @@ class ReplayedBatch:
         spec = QuerySpec(
             analyzed=analyzed,
             sink=PythonBatchSink(self._spark, lambda frame, batch_id: None),
-            output_mode=jvm.view.org.apache.spark.sql.streaming.OutputMode.Append(),
+            output_mode=jvm.cls("org.apache.spark.sql.streaming.OutputMode").Append(),
             options=jvm.scala_map({}),
             is_terminating=False,
         )
@@ -124,7 +124,7 @@ class ReplayedBatch:
 
 
 def _open(session: SparkStreamSession, location: str) -> CheckpointDirectory:
-    path = session.jvm.view.org.apache.hadoop.fs.Path(location)
+    path = session.jvm.cls("org.apache.hadoop.fs.Path")(location)
     system = path.getFileSystem(session.hadoop_conf())
     return CheckpointDirectory(
         checkpoint_files(session, str(system.makeQualified(path).toString()))

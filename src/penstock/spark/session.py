@@ -103,7 +103,7 @@ class SparkStreamSession(StreamSession):
 
     def enter(self, identity: QueryIdentity, description: str) -> None:
         self._run_id = identity.run_id
-        self._jvm_thread = self.jvm.view.java.lang.Thread.currentThread()
+        self._jvm_thread = self.jvm.cls("java.lang.Thread").currentThread()
         self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
         self._context.setLocalProperty(_QUERY_ID, identity.id)
         self._context.setLocalProperty(_IS_CONTINUOUS, "false")
@@ -118,7 +118,7 @@ class SparkStreamSession(StreamSession):
         with self._interrupt_lock:
             if self._jvm_thread is not None:
                 self._jvm_thread = None
-                self.jvm.view.java.lang.Thread.interrupted()
+                self.jvm.cls("java.lang.Thread").interrupted()
 
     def at_the_end(self, step: Callable[[], None]) -> None:
         """Have something done when the query leaves."""

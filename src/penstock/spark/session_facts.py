@@ -17,7 +17,7 @@ def session_key(spark: SparkSession) -> str:
 
 def processing_time_trigger(spark: SparkSession, interval: str) -> ProcessingTimeTrigger:
     """The trigger for an interval such as '5 seconds', read as Spark reads it."""
-    triggers = Jvm.of(spark).view.org.apache.spark.sql.streaming.Trigger
+    triggers = Jvm.of(spark).cls("org.apache.spark.sql.streaming.Trigger")
     return ProcessingTimeTrigger(int(triggers.ProcessingTime(interval).intervalMs()))
 
 

@@ -69,7 +69,7 @@ class SinkFactory:
     @property
     def output_mode(self) -> Any:
         """Spark's OutputMode for the one that was asked for."""
-        modes = self._jvm.view.org.apache.spark.sql.streaming.OutputMode
+        modes = self._jvm.cls("org.apache.spark.sql.streaming.OutputMode")
         return getattr(modes, self._request.output_mode.capitalize())()
 
     def create(self, path: str | None = None, catalog_table: Any | None = None) -> SinkChoice:
@@ -164,8 +164,8 @@ class SinkFactory:
     def _v2(self, jclass: Any, options: Mapping[str, str]) -> SparkSink | None:
         """The table behind a provider of the second API, if it can be streamed to."""
         jvm = self._jvm
-        no_classes = jvm.array(jvm.view.java.lang.Class, ())
-        no_objects = jvm.array(jvm.view.Object, ())
+        no_classes = jvm.array(jvm.cls("java.lang.Class"), ())
+        no_objects = jvm.array(jvm.cls("java.lang.Object"), ())
         provider = jclass.getConstructor(no_classes).newInstance(no_objects)
         if self._is(provider, "PythonDataSourceV2"):
             provider.setShortName(self._request.format)
@@ -259,7 +259,7 @@ class SinkFactory:
         return self._jvm.module("DataTypeUtils").toAttributes(self._df._jdf.schema())
 
     def _supports_streaming_write(self, table: Any) -> bool:
-        capability = self._jvm.view.org.apache.spark.sql.connector.catalog.TableCapability
+        capability = self._jvm.cls("org.apache.spark.sql.connector.catalog.TableCapability")
         return bool(table.capabilities().contains(capability.STREAMING_WRITE))
 
     def _normalize(self, columns: Sequence[str], kind: str) -> list[str]:

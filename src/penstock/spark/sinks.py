@@ -101,7 +101,7 @@ class V1Sink(SparkSink):
         reference = jvm.cls("java.util.concurrent.atomic.AtomicReference")
         self._batch_id = reference()
         self._dataset = reference()
-        self._body = Handles(jvm).add_batch(jsink, self._batch_id, self._dataset)
+        self._body = Handles.of(jvm).add_batch(jsink, self._batch_id, self._dataset)
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         table = self._jvm.option(self._catalog_table)
@@ -140,7 +140,7 @@ class PythonBatchSink(SparkSink):
         # Spark wants a sink of its own in the plan; this one is there for its name only.
         schema = session.createDataFrame([], "a int")._jdf.schema()
         encoder = jvm.cls("ExpressionEncoder").apply(schema)
-        stand_in = jvm.cls("ForeachBatchSink")(Handles(jvm).no_op_function2(), encoder)
+        stand_in = jvm.cls("ForeachBatchSink")(Handles.of(jvm).no_op_function2(), encoder)
         super().__init__(jvm, stand_in)
         self._session = session
         self._function = function

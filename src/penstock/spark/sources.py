@@ -65,7 +65,7 @@ class _JvmStream(DataStream):
 
     def _overrides(self, method: str) -> bool:
         """Whether a method is the stream's own, not the one that SupportsAdmissionControl has."""
-        no_classes = self._jvm.array(self._jvm.view.java.lang.Class, ())
+        no_classes = self._jvm.array(self._jvm.cls("java.lang.Class"), ())
         found = self.jstream.getClass().getMethod(method, no_classes)
         return str(found.getDeclaringClass().getName()) != f"{_CONNECTOR}.SupportsAdmissionControl"
 
@@ -110,7 +110,7 @@ class _JvmStream(DataStream):
         if not self._reports_metrics:
             return {}
         consumed = None if latest_consumed is None else self._to_jvm(latest_consumed)
-        optional = self._jvm.view.java.util.Optional.ofNullable(consumed)
+        optional = self._jvm.cls("java.util.Optional").ofNullable(consumed)
         return dict(self.jstream.metrics(optional))
 
     def _ask_within_limit(self, start: Offset | None, limit: ReadLimit) -> Offset | None:

@@ -177,7 +177,7 @@ def _analyze(
 
 
 def _jvm_trigger(jvm: Jvm, trigger: Trigger) -> Any:
-    triggers = jvm.view.org.apache.spark.sql.streaming.Trigger
+    triggers = jvm.cls("org.apache.spark.sql.streaming.Trigger")
     match trigger:
         case OneTimeTrigger():
             return triggers.Once()

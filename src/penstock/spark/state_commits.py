@@ -69,10 +69,10 @@ class StateCommits:
             count = info.numPartitions()
             ids.append(info.operatorId())
             stores = jvm.to_list(writer.stateStoreNames())
-            names.append(jvm.view.PythonUtils.toScalaMap(dict.fromkeys(stores, count)))
-        long_array = jvm.array(jvm.view.long, ids)
-        boxed = jvm.view.java.util.stream.LongStream.of(long_array).boxed().toList()
-        keys = jvm.view.PythonUtils.toSeq(boxed)
+            names.append(jvm.python_utils.toScalaMap(dict.fromkeys(stores, count)))
+        long_array = jvm.array(jvm.cls("long"), ids)
+        boxed = jvm.cls("java.util.stream.LongStream").of(long_array).boxed().toList()
+        keys = jvm.python_utils.toSeq(boxed)
         is_pair = jvm.module("scala.$less$colon$less").refl()
         return keys.zip(jvm.seq(names)).toMap(is_pair)
 
@@ -80,7 +80,7 @@ class StateCommits:
 def _computes_one_partition(session: SparkStreamSession, analyzed: Any) -> bool:
     """Whether a plan has an aggregation without keys or a limit, which leave partitions out."""
     jvm = session.jvm
-    nodes = jvm.to_list(analyzed.collect(Handles(jvm).collector("java.lang.Object")))
+    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object")))
     kinds = [(node.getClass().getSimpleName(), node) for node in nodes]
     return any(
         kind == "GlobalLimit" or (kind == "Aggregate" and node.groupingExpressions().isEmpty())

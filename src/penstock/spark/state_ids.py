@@ -86,7 +86,7 @@ class StateIds:
 
     def _put(self, operator_id: int, ids: Ids) -> None:
         self._known[operator_id] = ids
-        string = self._jvm.view.java.lang.String
+        string = self._jvm.cls("java.lang.String")
         partitions = self._jvm.gateway.new_array(string, len(ids), 0)
         for index, texts in enumerate(ids):
             partitions[index] = self._jvm.array(string, texts)

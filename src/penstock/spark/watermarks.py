@@ -13,7 +13,7 @@ from penstock.spark.leaves import Leaf
 
 def describe_watermarks(jvm: Jvm, analyzed: Any, leaves: Sequence[Leaf]) -> list[WatermarkOperator]:
     """Each operator with its column, its delay and the sources below it, in plan order."""
-    nodes = jvm.to_list(analyzed.collect(Handles(jvm).collector("EventTimeWatermark")))
+    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("EventTimeWatermark")))
     return [_describe(jvm, node, leaves) for node in nodes]
 
 
