@@ -21,16 +21,17 @@ class BatchTime:
         self._jvm = jvm
         self._replacements = jvm.cls("java.util.HashMap")()
         self._expressions = _find(jvm, analyzed)
-        self._replace = Handles.of(jvm).substitution(self._replacements)
+        self.replacing: list[tuple[str, Any]] = []
+        """The plan's methods to be called, with the function for each, to make it read the time."""
+        if self._expressions:
+            replace = Handles.of(jvm).substitution(self._replacements)
+            self.replacing.append(("transformAllExpressions", replace))
 
-    def fix(self, plan: Any, timestamp_ms: int) -> Any:
-        """The plan with every current-time expression replaced by the given time."""
-        if not self._expressions:
-            return plan
-        make = self._jvm.cls("CurrentBatchTimestamp")
+    def set(self, timestamp_ms: int) -> None:
+        """The time that replaces every current-time expression from now on."""
         for expression, data_type, zone in self._expressions:
-            self._replacements.put(expression, make(timestamp_ms, data_type, zone))
-        return plan.transformAllExpressions(self._replace)
+            time = self._jvm.cls("CurrentBatchTimestamp")(timestamp_ms, data_type, zone)
+            self._replacements.put(expression, time)
 
 
 def _find(jvm: Jvm, analyzed: Any) -> list[tuple[Any, Any, Any]]:

@@ -13,12 +13,6 @@ from penstock.spark.gateway import Jvm
 
 _OBJECT = "java.lang.Object"
 _INVOKE = "java.lang.invoke"
-_SCAN_PARTS = (
-    "StreamingDataSourceV2Relation",
-    "org.apache.spark.sql.connector.read.Scan",
-    "scala.collection.immutable.Seq",
-    "org.apache.spark.sql.connector.read.streaming.SparkDataStream",
-)
 
 
 class Handles:
@@ -51,9 +45,7 @@ class Handles:
         get_or_default = self._lookup.findVirtual(
             map_type, "getOrDefault", self._type(self._object, self._object, self._object)
         )
-        twice = self._jvm.array(self._jvm.cls("int"), [0, 0])
-        handle = self._handles.permuteArguments(get_or_default.bindTo(java_map), self._unary, twice)
-        return self._total(handle)
+        return self.total(self.reordered(get_or_default.bindTo(java_map), 1, (0, 0)))
 
     def collector(self, class_name: str, answer: Any = None) -> Any:
         """A PartialFunction over the instances of a class: what a handle answers of each.
@@ -76,7 +68,7 @@ class Handles:
         )
         if where is not None:
             option = handles.guardWithTest(where, option, none)
-        chosen = handles.guardWithTest(self._is_instance(class_name), option, none)
+        chosen = handles.guardWithTest(self.is_instance(class_name), option, none)
         return self._jvm.module("scala.Function").unlift(self.function(chosen))
 
     # Handles, to be put together: each takes an object and gives one.
@@ -94,13 +86,18 @@ class Handles:
         bound = self._lookup.unreflect(found).bindTo(obj)
         return self._with_arguments(bound, arguments)
 
-    def construct(self, class_name: str, takes: str) -> Any:
-        """A handle that makes an object of a class out of its argument."""
-        void = self._jvm.cls("java.lang.Void").TYPE
-        argument = self._jvm.java_class(takes)
-        return self._lookup.findConstructor(
-            self._jvm.java_class(class_name), self._type(void, argument)
-        ).asType(self._unary)
+    def construct(self, class_name: str, takes: str, *arguments: tuple[str, Any]) -> Any:
+        """A handle that makes an object of a class out of its argument, then fixed ones."""
+        make = self.constructor(class_name, takes, *(name for name, _ in arguments))
+        return self._with_arguments(make, arguments)
+
+    def identity(self) -> Any:
+        """A handle that gives its argument back."""
+        return self._handles.identity(self._object)
+
+    def null(self) -> Any:
+        """A handle that answers null, whatever it is asked of."""
+        return self._handles.dropArguments(self.constant(None), 0, self._class_array(self._object))
 
     def chain(self, first: Any, *others: Any) -> Any:
         """A handle that asks one after the other, each of what the one before gave."""
@@ -108,27 +105,31 @@ class Handles:
             first = self._handles.filterReturnValue(first, other)
         return first
 
+    def after(self, first: Any, answer: Any) -> Any:
+        """A handle that asks one thing, lets it be, and answers another, both of its argument."""
+        return self._handles.foldArguments(answer, self._without_answer(first))
+
+    def choose(self, where: Any, then: Any, otherwise: Any) -> Any:
+        """A handle that answers one thing or another, depending on a question (see `equal_to`)."""
+        return self._handles.guardWithTest(where, then, otherwise)
+
+    def of_one(self, handle: Any, *answers: Any) -> Any:
+        """A handle of one thing: answers of it are the arguments of one that takes several."""
+        count = len(answers)
+        asked = self.filtered(handle.asType(self.generic(count)), 0, *answers)
+        return self.reordered(asked, 1, [0] * count)
+
     def line(self, *answers: Any) -> Any:
         """A handle that gives several answers of one thing as a text, parted by tabs."""
-        handles = self._handles
-        count = len(answers)
-        void = self._jvm.cls("java.lang.Void").TYPE
-        tuple_type = self._jvm.java_class(f"scala.Tuple{count}")
-        make = self._lookup.findConstructor(tuple_type, self._type(void, *[self._object] * count))
-        asked = handles.filterArguments(
-            make, 0, self._jvm.array(self._jvm.cls(f"{_INVOKE}.MethodHandle"), answers)
-        )
-        of_one = handles.permuteArguments(
-            asked.asType(asked.type().changeReturnType(self._object)),
-            self._unary,
-            self._jvm.array(self._jvm.cls("int"), [0] * count),
-        )
+        make = self.constructor(f"scala.Tuple{len(answers)}", *[_OBJECT] * len(answers))
         return self.chain(
-            of_one, self.call("scala.Product", "productIterator"), self._joined_by("\t")
+            self.of_one(make, *answers),
+            self.call("scala.Product", "productIterator"),
+            self.joined_by("\t"),
         )
 
     def equal_to(self, value: Any, answer: Any) -> Any:
-        """A handle for `where`: whether an answer equals a value."""
+        """A question for `where`: whether an answer equals a value."""
         boolean = self._jvm.cls("java.lang.Boolean").TYPE
         equals = self._lookup.findVirtual(
             self._object, "equals", self._type(boolean, self._object)
@@ -137,90 +138,28 @@ class Handles:
 
     def lines(self, seq: Any) -> Any:
         """A handle that gives the elements of a Seq as lines of a text."""
-        return self.chain(seq, self._joined_by("\n"))
+        return self.chain(seq, self.joined_by("\n"))
 
-    def function(self, handle: Any) -> Any:
-        """A handle as a Function1; `apply` is then one round trip."""
-        return self._instance("scala.Function1", handle)
+    def function(self, handle: Any, count: int = 1) -> Any:
+        """A handle as a Scala function of so many objects; `apply` is then one round trip."""
+        return self._instance(f"scala.Function{count}", handle.asType(self.generic(count)))
 
-    def _joined_by(self, separator: str) -> Any:
+    def total(self, handle: Any) -> Any:
+        """A handle as a PartialFunction that knows an answer to everything."""
+        return self._jvm.module("scala.PartialFunction").fromFunction(self.function(handle))
+
+    def put(self, java_map: Any, key: Any) -> Any:
+        """A handle that puts its argument into a map and answers null."""
+        put = self.method(self._jvm.java_class("java.util.Map"), "put", self._object, self._object)
+        into = self.fix(put.bindTo(java_map), 0, key)
+        # What was there before is of no interest, and would be one more thing to release.
+        return self._without_answer(into).asType(self._unary)
+
+    def joined_by(self, separator: str) -> Any:
+        """A handle that gives the elements of a collection as one text."""
         return self.call(
             "scala.collection.IterableOnceOps", "mkString", ("java.lang.String", separator)
         )
-
-    # Functions for one purpose.
-
-    def with_stream(self, stream: Any) -> Any:
-        """A total PartialFunction: plan leaves that can name their stream get this one."""
-        aware = self._jvm.java_class("StreamSourceAwareLogicalPlan")
-        plan_type = self._jvm.java_class("LogicalPlan")
-        stream_type = self._jvm.java_class(
-            "org.apache.spark.sql.connector.read.streaming.SparkDataStream"
-        )
-        with_stream = self._lookup.findVirtual(
-            aware, "withStream", self._type(plan_type, stream_type)
-        )
-        handles = self._handles
-        bound = handles.insertArguments(
-            with_stream, 1, self._jvm.array(self._jvm.cls("java.lang.Object"), [stream])
-        ).asType(self._unary)
-        return self._total(
-            handles.guardWithTest(
-                self._is_instance("StreamSourceAwareLogicalPlan"),
-                bound,
-                handles.identity(self._object),
-            )
-        )
-
-    def put_scan(self, java_map: Any, node: Any, scan: Any, parts: Sequence[Any]) -> Any:
-        """A Function2 of two offsets: puts the scan between them into a map, for a leaf.
-
-        `parts` are the scan's own, in the order of its constructor.
-        """
-        handles = self._handles
-        option = self._jvm.java_class("scala.Option")
-        types = [self._jvm.java_class(name) for name in _SCAN_PARTS]
-        copy = scan.getClass().getMethod("copy", self._class_array(*types, option, option))
-        between = handles.insertArguments(
-            self._lookup.unreflect(copy).bindTo(scan),
-            0,
-            self._jvm.array(self._jvm.cls("java.lang.Object"), parts),
-        )
-        some = self.construct("scala.Some", _OBJECT).asType(self._type(option, self._object))
-        between = handles.filterArguments(
-            between, 0, self._jvm.array(self._jvm.cls(f"{_INVOKE}.MethodHandle"), [some, some])
-        )
-        put = self._lookup.findVirtual(
-            self._jvm.java_class("java.util.Map"),
-            "put",
-            self._type(self._object, self._object, self._object),
-        ).bindTo(java_map)
-        put = handles.insertArguments(
-            put, 0, self._jvm.array(self._jvm.cls("java.lang.Object"), [node])
-        )
-        # What was there before is of no interest, and would be one more thing to release.
-        void = self._jvm.cls("java.lang.Void").TYPE
-        put = put.asType(self._type(void, self._object)).asType(self._unary)
-        binary = self._type(self._object, self._object, self._object)
-        return self._instance("scala.Function2", self.chain(between.asType(binary), put))
-
-    def add_batch(self, sink: Any, batch_id: Any, dataset: Any) -> Any:
-        """A Function0 that calls `sink.addBatch` with what the two AtomicReferences hold."""
-        sink_type = self._jvm.java_class("V1Sink")
-        dataset_type = self._jvm.java_class("org.apache.spark.sql.Dataset")
-        long_type = self._jvm.cls("java.lang.Long").TYPE
-        void = self._jvm.cls("java.lang.Void").TYPE
-        call = self._lookup.findVirtual(
-            sink_type, "addBatch", self._type(void, long_type, dataset_type)
-        ).bindTo(sink)
-        handles = self._handles
-        with_id = handles.collectArguments(
-            call, 0, self._getter(batch_id).asType(self._type(long_type))
-        )
-        nullary = handles.collectArguments(
-            with_id, 0, self._getter(dataset).asType(self._type(dataset_type))
-        )
-        return self._function0(nullary.asType(self._type(self._object)))
 
     def no_op_function2(self) -> Any:
         """A Function2 that does nothing."""
@@ -233,6 +172,63 @@ class Handles:
         )
         return self._instance("scala.Function2", constant)
 
+    # Handles of several arguments.
+
+    def constructor(self, class_name: str, *takes: str) -> Any:
+        """A handle that makes an object of a class."""
+        void = self._jvm.cls("java.lang.Void").TYPE
+        types = [self._jvm.java_class(name) for name in takes]
+        return self._lookup.findConstructor(
+            self._jvm.java_class(class_name), self._type(void, *types)
+        )
+
+    def constant(self, value: Any) -> Any:
+        """A handle of no arguments that always gives this."""
+        return self._handles.constant(self._object, value)
+
+    def only_constructor(self, class_name: str) -> Any:
+        """The same for a class that has one constructor, whatever it takes."""
+        [found] = self._jvm.java_class(class_name).getConstructors()
+        return self._lookup.unreflectConstructor(found)
+
+    def fix(self, handle: Any, position: int, *values: Any) -> Any:
+        """A handle without the arguments from a position on that are always these, none null."""
+        array = self._jvm.cls("java.util.List").of(*values).toArray()
+        return self._handles.insertArguments(handle, position, array)
+
+    def filtered(self, handle: Any, position: int, *filters: Any) -> Any:
+        """A handle whose arguments from a position on each pass through another handle."""
+        handles = self._jvm.array(self._jvm.cls(f"{_INVOKE}.MethodHandle"), filters)
+        return self._handles.filterArguments(handle, position, handles)
+
+    def optional(self, handle: Any, position: int) -> Any:
+        """A handle that may be given null, or a value, where it takes an Option."""
+        option = self._jvm.java_class("scala.Option")
+        of_nullable = self._lookup.findStatic(option, "apply", self._type(option, self._object))
+        return self.filtered(handle, position, of_nullable)
+
+    def fed_by(self, handle: Any, position: int, maker: Any) -> Any:
+        """A handle one of whose arguments another makes, out of arguments put in its place."""
+        return self._handles.collectArguments(handle, position, maker)
+
+    def reordered(self, handle: Any, count: int, order: Sequence[int]) -> Any:
+        """A handle that takes so many objects and hands on the one of each number in `order`."""
+        numbers = self._jvm.array(self._jvm.cls("int"), order)
+        generic = handle.asType(self.generic(len(order)))
+        return self._handles.permuteArguments(generic, self.generic(count), numbers)
+
+    def method(self, owner: Any, name: str, *takes: Any) -> Any:
+        """A handle that calls a method of its first argument. Types are Java's classes."""
+        return self._lookup.unreflect(owner.getMethod(name, self._class_array(*takes)))
+
+    def generic(self, count: int) -> Any:
+        """The type of a handle that takes so many objects and gives one."""
+        return self._type(self._object, *[self._object] * count)
+
+    def _without_answer(self, handle: Any) -> Any:
+        void = self._jvm.cls("java.lang.Void").TYPE
+        return handle.asType(handle.type().changeReturnType(void))
+
     def _with_arguments(self, handle: Any, arguments: Sequence[tuple[str, Any]]) -> Any:
         """The handle with all arguments but the first fixed."""
         if arguments:
@@ -242,23 +238,13 @@ class Handles:
             handle = self._handles.insertArguments(handle, 1, values)
         return handle.asType(self._unary)
 
-    def _getter(self, reference: Any) -> Any:
-        reference_type = self._jvm.java_class("java.util.concurrent.atomic.AtomicReference")
-        get = self._lookup.findVirtual(reference_type, "get", self._type(self._object))
-        return get.bindTo(reference)
-
-    def _is_instance(self, class_name: str) -> Any:
+    def is_instance(self, class_name: str) -> Any:
+        """A question for `where`: whether a thing is of a class."""
         boolean = self._jvm.cls("java.lang.Boolean").TYPE
         is_instance = self._lookup.findVirtual(
             self._jvm.java_class("java.lang.Class"), "isInstance", self._type(boolean, self._object)
         )
         return is_instance.bindTo(self._jvm.java_class(class_name))
-
-    def _total(self, handle: Any) -> Any:
-        return self._jvm.module("scala.PartialFunction").fromFunction(self.function(handle))
-
-    def _function0(self, handle: Any) -> Any:
-        return self._instance("scala.Function0", handle)
 
     def _instance(self, interface: str, handle: Any) -> Any:
         return self._jvm.cls(f"{_INVOKE}.MethodHandleProxies").asInterfaceInstance(

@@ -32,6 +32,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "ExpressionEncoder": InternalClass(
         f"{_SQL}.catalyst.encoders.ExpressionEncoder", "rows of a batch"
     ),
+    "QueryExecution": InternalClass(f"{_SQL}.execution.QueryExecution", "running a batch"),
     "SQLExecution": InternalClass(f"{_SQL}.execution.SQLExecution", "a batch as one SQL execution"),
     "CommandExecutionMode": InternalClass(
         f"{_SQL}.execution.CommandExecutionMode", "planning a batch"
@@ -86,6 +87,9 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         f"{_SQL}.catalyst.analysis.ResolveDeduplicate", "the keys of dropDuplicates"
     ),
     "SQLConf": InternalClass(f"{_SQL}.internal.SQLConf", "the keys of dropDuplicates"),
+    "NamedExpression": InternalClass(f"{_SQL}.catalyst.expressions.NamedExpression", "V1 batches"),
+    "Source": InternalClass(f"{_STREAMING}.Source", "V1 sources"),
+    "Offset": InternalClass(f"{_STREAMING}.Offset", "V1 sources"),
     "Alias": InternalClass(f"{_SQL}.catalyst.expressions.Alias", "V1 batches"),
     "FileSourceMetadataAttribute": InternalClass(
         f"{_SQL}.catalyst.expressions.FileSourceMetadataAttribute", "the _metadata column"

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.data_stream import DataStream
 from penstock.errors import InvalidBatchError, UnsupportedError
+from penstock.spark.batch_functions import BatchFunctions
 from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
 from penstock.spark.python_source import PythonSourceStream, find_registered
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sources import JvmMicroBatchStream, JvmSource, V1Data, V2Range
@@ -34,15 +34,17 @@ class Leaf(ABC):
         self._empty = jvm.cls("LocalRelation")(node.output(), jvm.empty_seq, True, jvm.none)
 
     def replace_in(self, replacements: Any, data: object | None) -> None:
-        """Put into a Java map, for the leaf, what stands in its place in a batch."""
-        replacements.put(self.node, self.plan_for(data))
+        """Put into a Java map, for the leaf, what stands in its place in a batch.
 
-    def plan_for(self, data: object | None) -> Any:
-        """What stands in place of the leaf in a batch; None is no new data."""
-        return self._empty if data is None else self._plan_of(data)
+        None is no new data. It is the same map every time.
+        """
+        if data is None:
+            replacements.put(self.node, self._empty)
+        else:
+            self._put_data(replacements, data)
 
     @abstractmethod
-    def _plan_of(self, data: object) -> Any: ...
+    def _put_data(self, replacements: Any, data: object) -> None: ...
 
 
 class V2Leaf(Leaf):
@@ -50,67 +52,45 @@ class V2Leaf(Leaf):
 
     def __init__(self, jvm: Jvm, node: Any, source: DataStream, name: str | None, scan: Any):
         super().__init__(jvm, node, source, name)
-        relation, output, stream = scan.relation(), scan.output(), scan.stream()
         self._scan = scan
-        self._parts = (relation, scan.scan(), output, stream)
         self._put: Any = None
 
-    def replace_in(self, replacements: Any, data: object | None) -> None:
-        """Always the same map, so that it is one round trip with data."""
-        if not isinstance(data, V2Range):
-            super().replace_in(replacements, data)
-            return
-        if self._put is None:
-            handles = Handles.of(self._jvm)
-            self._put = handles.put_scan(replacements, self.node, self._scan, self._parts)
-        self._put.apply(data.start, data.end)
-
-    def _plan_of(self, data: object) -> Any:
+    def _put_data(self, replacements: Any, data: object) -> None:
         assert isinstance(data, V2Range)
-        return self._scan.copy(*self._parts, self._jvm.some(data.start), self._jvm.some(data.end))
+        if self._put is None:
+            scan = self._scan
+            parts = (scan.relation(), scan.scan(), scan.output(), scan.stream())
+            self._put = BatchFunctions(self._jvm).put_scan(replacements, self.node, scan, parts)
+        self._put.apply(data.start, data.end)
 
 
 class V1Leaf(Leaf):
     """A leaf that a V1 source replaces by a plan, whose columns are renamed to the leaf's."""
 
     def __init__(
-        self,
-        jvm: Jvm,
-        handles: Handles,
-        node: Any,
-        source: JvmSource | PythonSourceStream,
-        name: str | None,
+        self, jvm: Jvm, node: Any, source: JvmSource | PythonSourceStream, name: str | None
     ) -> None:
         super().__init__(jvm, node, source, name)
-        self._output = [(column.name(), column.exprId()) for column in jvm.to_list(node.output())]
-        self._output_text = node.output().mkString(",")
-        self._with_stream = handles.with_stream(source.jstream)
+        self._stream = source.jstream
         unapply = jvm.module("FileSourceMetadataAttribute").unapply
         self._has_file_metadata = any(
             unapply(column).isDefined() for column in jvm.to_list(node.output())
         )
         self._catalog_table = _catalog_table(jvm, node)
+        self._put: Any = None
 
-    def _plan_of(self, data: object) -> Any:
+    def _put_data(self, replacements: Any, data: object) -> None:
         assert isinstance(data, V1Data)
         plan = data.plan
         if self._has_file_metadata or self._catalog_table is not None:
             plan = self._adapt(plan)
-        plan = plan.transformUp(self._with_stream)
-        return self._jvm.cls("Project")(self._aliases(plan.output()), plan)
-
-    def _aliases(self, columns: Any) -> Any:
-        jvm = self._jvm
-        if columns.size() != len(self._output):
+        if self._put is None:
+            self._put = BatchFunctions(self._jvm).put_plan(replacements, self.node, self._stream)
+        other_columns = self._put.apply(plan)
+        if other_columns is not None:
             raise InvalidBatchError(
-                f"Invalid batch: {self._output_text} != {columns.mkString(',')}"
+                f"Invalid batch: {self.node.output().mkString(',')} != {other_columns}"
             )
-        make = jvm.cls("Alias")
-        empty = jvm.empty_seq
-        return jvm.seq(
-            make(column, name, expr_id, empty, jvm.some(column.metadata()), empty)
-            for column, (name, expr_id) in zip(jvm.to_list(columns), self._output, strict=True)
-        )
 
     def _adapt(self, plan: Any) -> Any:
         """Give file relations their metadata columns and their table, where the query has them."""
@@ -149,7 +129,6 @@ class _Binder:
         self._session = session
         self._jvm = session.jvm
         self._root = checkpoint_root
-        self._handles = Handles.of(session.jvm)
         self._next_source_id = 0
         self._disabled = session.get_conf(_DISABLED_READERS).split(",")
 
@@ -175,7 +154,7 @@ class _Binder:
                     self._session.spark.sparkContext, self._session.jsession
                 )
                 stream = PythonSourceStream(stream_session, python_source, node.schema())
-                return V1Leaf(self._jvm, self._handles, node, stream, name)
+                return V1Leaf(self._jvm, node, stream, name)
             return self._bind_v1(node, node, name, path, "DataSourceV1")
         return self._bind_v2(node, identifying_name, name)
 
@@ -190,7 +169,7 @@ class _Binder:
         _logger.info(
             "Using Source [%s] from %s named '%s' %s", source, api, node.sourceName(), description
         )
-        return V1Leaf(self._jvm, self._handles, node, source, name)
+        return V1Leaf(self._jvm, node, source, name)
 
     def _in_query_session(self, data_source: Any) -> Any:
         """The data source with the query's own session, whose file settings are its log's too."""

@@ -18,6 +18,7 @@ from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf, bind_leaves
+from penstock.spark.planning import BatchPlanner
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sink_names import SinkNames
 from penstock.spark.sinks import SparkSink
@@ -80,10 +81,7 @@ class SparkQueryPlan(QueryPlan):
         analyzed = with_key_order(session, spec.analyzed, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
-        self._write = spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode)
         self._replacements = jvm.cls("java.util.IdentityHashMap")()
-        self._replace = Handles.of(jvm).substitution(self._replacements)
-        self._batch_time = BatchTime(jvm, analyzed)
         self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
         stateful = stateful_operators(session, analyzed)
         self._has_state = bool(stateful)
@@ -94,18 +92,16 @@ class SparkQueryPlan(QueryPlan):
             has_state=self._has_state,
             has_observations=_has_observations(jvm, analyzed),
         )
-        self._query_id, self._run_id = jvm.uuid(identity.id), jvm.uuid(identity.run_id)
-        records_paths = not stateful.isdisjoint(_RECORD_THEIR_PATHS)
-        path = checkpoint.state_path
-        self._state_path = path if records_paths else session.direct(path)
         self._propagator = jvm.module("WatermarkPropagator").apply(
             session.jsession.sessionState().conf()
         )
         self._state_ids = StateIds(session)
         self._sink_names = SinkNames(jvm, session.jsession, spec.sink_name, spec.sink.jtable)
         self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
-        self._state_schemas = jvm.cls("scala.collection.mutable.HashMap")()
-        self._mode = jvm.module("CommandExecutionMode").ALL()
+        state_path = checkpoint.state_path
+        if stateful.isdisjoint(_RECORD_THEIR_PATHS):
+            state_path = session.direct(state_path)
+        self._planner = self._make_planner(analyzed, state_path)
         if self._has_state:
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
@@ -153,10 +149,9 @@ class SparkQueryPlan(QueryPlan):
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         for leaf in self._leaves:
             leaf.replace_in(self._replacements, request.data.get(leaf.source))
-        plan = self._write.transform(self._replace)
-        plan = self._batch_time.fix(plan, request.metadata.batch_timestamp_ms)
-        execution = self.incremental_execution(plan.withNewBatchId(request.batch_id), request)
-        return SparkBatchExecution(
+        shape = tuple(leaf.source in request.data for leaf in self._leaves)
+        execution = self._planner.execution(request, shape)
+        batch = SparkBatchExecution(
             self._session,
             self._spec.sink,
             self._statistics,
@@ -166,27 +161,32 @@ class SparkQueryPlan(QueryPlan):
             execution,
             request,
         )
+        self._planner.learn(shape, execution)
+        return batch
 
-    def incremental_execution(self, plan: Any, request: BatchRequest) -> Any:
-        """Spark's execution of a plan, whose leaves are replaced already, as part of a batch."""
-        previous = request.previous_metadata
-        return self._jvm.cls("IncrementalExecution")(
-            self._session.jsession,
-            plan,
-            self._spec.output_mode,
-            self._state_path,
-            self._query_id,
-            self._run_id,
-            request.batch_id,
-            self._jvm.option(None if previous is None else self._session.jvm_metadata(previous)),
-            self._session.jvm_metadata(request.metadata),
-            self._propagator,
-            request.is_first_in_run,
-            self._state_ids.jvm_map,
-            self._state_schemas,
-            self._mode,
-            self._spec.is_terminating,
-            False,
+    def execution_of(self, leaf: Leaf, request: BatchRequest) -> Any:
+        """Spark's execution of what stands in place of one leaf in a batch."""
+        leaf.replace_in(self._replacements, request.data.get(leaf.source))
+        return self._planner.execution_of(self._replacements.get(leaf.node), request)
+
+    def _make_planner(self, analyzed: Any, state_path: str) -> BatchPlanner:
+        jvm, session, spec, identity = self._jvm, self._session, self._spec, self._identity
+        ids = (jvm.uuid(identity.id), jvm.uuid(identity.run_id))
+        all_commands = jvm.module("CommandExecutionMode").ALL()
+        schemas = jvm.cls("scala.collection.mutable.HashMap")()
+        is_real_time = False
+        state = (self._state_ids.jvm_map, schemas)
+        return BatchPlanner(
+            session,
+            spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode),
+            Handles.of(jvm).substitution(self._replacements),
+            BatchTime(jvm, analyzed),
+            {
+                0: (session.jsession,),
+                2: (spec.output_mode, state_path, *ids),
+                9: (self._propagator,),
+                11: (*state, all_commands, spec.is_terminating, is_real_time),
+            },
         )
 
     def __str__(self) -> str:

@@ -41,7 +41,7 @@ class Questions:
         )
 
     def rows_written(self) -> Any:
-        """The rows that a V2 write counted; null if it did not count."""
+        """The rows that a V2 write counted; null if it did not count. A handle, to be built on."""
         return self._jvm.once("rows written", self._make_rows_written)
 
     def rows_read(self, some_stream: Any) -> Any:
@@ -92,12 +92,10 @@ class Questions:
         ask = self._ask
         count = ask.function(ask.call("StreamWriterCommitProgress", "numOutputRows"))
         or_null = ("scala.$less$colon$less", self._jvm.module("scala.$less$colon$less").refl())
-        return ask.function(
-            ask.chain(
-                ask.call("WriteToDataSourceV2Exec", "commitProgress"),
-                ask.call("scala.Option", "map", (_FUNCTION, count)),
-                ask.call("scala.Option", "orNull", or_null),
-            )
+        return ask.chain(
+            ask.call("WriteToDataSourceV2Exec", "commitProgress"),
+            ask.call("scala.Option", "map", (_FUNCTION, count)),
+            ask.call("scala.Option", "orNull", or_null),
         )
 
     def _over_plan(self, operators: Any) -> Any:

@@ -63,8 +63,7 @@ class ReplayedBatch:
         """What the batch reads from one source; no rows if it had nothing new."""
         leaf = next(leaf for leaf in self.plan.leaves if leaf.source is source)
         data = self._read()
-        plan = leaf.plan_for(data.get(source))
-        execution = self.plan.incremental_execution(plan, self._request(data))
+        execution = self.plan.execution_of(leaf, self._request(data))
         return ordinary_frame(self._spark, execution)
 
     def output(self) -> DataFrame:

@@ -11,10 +11,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import UnknownSinkError
+from penstock.spark.batch_functions import BatchFunctions
 from penstock.spark.failures import of_batch_function, unwrapped
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
-from penstock.spark.questions import Questions
 
 BatchFunction = Callable[[DataFrame, int], None]
 
@@ -61,8 +61,7 @@ class V2Sink(SparkSink):
     def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
         super().__init__(jvm, jtable)
         self._catalog_and_ident = catalog_and_ident
-        self._encoder: Any = None
-        self._rows_written: Callable[[Any], int | None] | None = None
+        self._write: Any = None
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         jvm = self._jvm
@@ -76,19 +75,13 @@ class V2Sink(SparkSink):
         )
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        if self._encoder is None:
-            self._encoder = encoder_of(self._jvm, execution)
-        # Collecting runs the writer; a write has no rows, so none come back.
-        self._jvm.cls("ClassicDataset")(execution, self._encoder).collect()
-        if self._rows_written is None:
+        if self._write is None:
             counts = self._jvm.is_instance(plan, "WriteToDataSourceV2Exec")
-            self._rows_written = Questions(self._jvm).rows_written().apply if counts else _unknown
-        rows: int | None = self._rows_written(plan)
+            encoder = encoder_of(self._jvm, execution)
+            self._write = BatchFunctions(self._jvm).write(encoder, counts=counts)
+        with unwrapped():
+            rows: int | None = self._write.apply(execution)
         return rows
-
-
-def _unknown(plan: Any) -> None:
-    """The answer of a sink whose plan does not count rows."""
 
 
 class V1Sink(SparkSink):
@@ -97,11 +90,7 @@ class V1Sink(SparkSink):
     def __init__(self, jvm: Jvm, jsink: Any, catalog_table: Any | None = None) -> None:
         super().__init__(jvm, jsink)
         self._catalog_table = catalog_table
-        self._encoder: Any = None
-        reference = jvm.cls("java.util.concurrent.atomic.AtomicReference")
-        self._batch_id = reference()
-        self._dataset = reference()
-        self._body = Handles.of(jvm).add_batch(jsink, self._batch_id, self._dataset)
+        self._add_batch: Any = None
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
         table = self._jvm.option(self._catalog_table)
@@ -110,16 +99,11 @@ class V1Sink(SparkSink):
         )
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        jvm = self._jvm
-        if self._encoder is None:
-            self._encoder = encoder_of(jvm, execution)
-        self._batch_id.set(batch_id)
-        self._dataset.set(jvm.cls("ClassicDataset")(execution, self._encoder))
-        try:
-            with unwrapped():
-                jvm.cls("SQLExecution").withNewExecutionId(execution, jvm.none, self._body)
-        finally:
-            self._dataset.set(None)
+        if self._add_batch is None:
+            encoder = encoder_of(self._jvm, execution)
+            self._add_batch = BatchFunctions(self._jvm).add_batch(self.jtable, encoder)
+        with unwrapped():
+            self._add_batch.apply(batch_id, execution)
         if self._catalog_table is not None:
             name = self._catalog_table.identifier().quotedString()
             execution.sparkSession().catalog().refreshTable(name)

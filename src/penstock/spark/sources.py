@@ -12,6 +12,8 @@ from penstock.engine.offsets import Offset
 from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
 from penstock.errors import InvalidBatchError
 from penstock.spark import read_limits
+from penstock.spark.batch_functions import BatchFunctions
+from penstock.spark.failures import unwrapped
 from penstock.spark.gateway import Jvm
 
 _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
@@ -132,6 +134,10 @@ class _JvmStream(DataStream):
 class JvmSource(_JvmStream, Source):
     """A source of Spark's first API."""
 
+    def __init__(self, jvm: Jvm, jstream: Any) -> None:
+        super().__init__(jvm, jstream)
+        self._get_batch: Any = None
+
     def get_offset(self) -> Offset | None:
         return _wrap(self._jvm.from_option(self.jstream.getOffset()))
 
@@ -141,14 +147,16 @@ class JvmSource(_JvmStream, Source):
         return self.get_offset()
 
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
+        if self._get_batch is None:
+            self._get_batch = BatchFunctions(self._jvm).get_batch(self.jstream)
         jstart = None if start is None else self._to_jvm(start)
-        batch = self.jstream.getBatch(self._jvm.option(jstart), self._to_jvm(end))
-        if not batch.isStreaming():
+        with unwrapped():
+            plan = self._get_batch.apply(jstart, self._to_jvm(end))
+        if isinstance(plan, str):
             raise InvalidBatchError(
-                f"DataFrame returned by getBatch from {self} did not have isStreaming=true\n"
-                f"{batch.queryExecution().logical().toString()}"
+                f"DataFrame returned by getBatch from {self} did not have isStreaming=true\n{plan}"
             )
-        return V1Data(batch.logicalPlan())
+        return V1Data(plan)
 
     def _to_jvm(self, offset: Offset) -> Any:
         if isinstance(offset, JvmOffset):
