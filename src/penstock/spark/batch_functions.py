@@ -12,12 +12,14 @@ from penstock.spark.questions import Questions
 _OBJECT = "java.lang.Object"
 _REFERENCE = "java.util.concurrent.atomic.AtomicReference"
 _ITERABLE_ONCE = "scala.collection.IterableOnce"
+_RDD = "org.apache.spark.rdd.RDD"
 _PARTIAL = "scala.PartialFunction"
 _OPTION = "scala.Option"
 _ENCODER = "org.apache.spark.sql.Encoder"
 _DATASET = "org.apache.spark.sql.Dataset"
 _SEQ = "scala.collection.immutable.Seq"
 _STREAM = "org.apache.spark.sql.connector.read.streaming.SparkDataStream"
+_SCAN = "StreamingDataSourceV2ScanRelation"
 _SCAN_PARTS = (
     "StreamingDataSourceV2Relation",
     "org.apache.spark.sql.connector.read.Scan",
@@ -41,8 +43,7 @@ class BatchFunctions:
         `parts` are the scan's own, in the order of its constructor.
         """
         ask = self._ask
-        types = [self._jvm.java_class(name) for name in (*_SCAN_PARTS, _OPTION, _OPTION)]
-        copy = ask.method(scan.getClass(), "copy", *types).bindTo(scan)
+        copy = ask.method(_SCAN, "copy", *_SCAN_PARTS, _OPTION, _OPTION).bindTo(scan)
         between = ask.optional(ask.optional(ask.fix(copy, 0, *parts), 0), 1)
         return ask.function(ask.chain(between.asType(ask.generic(2)), ask.put(java_map, node)), 2)
 
@@ -52,10 +53,7 @@ class BatchFunctions:
         If the batch is not a streaming one, it answers with the text of its plan.
         """
         ask = self._ask
-        offset = self._jvm.java_class("Offset")
-        get = ask.method(
-            self._jvm.java_class("Source"), "getBatch", self._jvm.java_class(_OPTION), offset
-        )
+        get = ask.method("Source", "getBatch", _OPTION, "Offset")
         batch = ask.optional(get.bindTo(source), 0)
         text = ask.chain(
             ask.call("ClassicDataset", "queryExecution"),
@@ -141,8 +139,8 @@ class BatchFunctions:
         replace = ask.chain(
             *(ask.call("LogicalPlan", method, (_PARTIAL, f)) for method, f in replacing)
         ).bindTo(write)
-        long_type = self._jvm.cls("java.lang.Long").TYPE
-        numbered = ask.method(write.getClass(), "withNewBatchId", long_type).asType(ask.generic(2))
+        kind = str(write.getClass().getName())
+        numbered = ask.method(kind, "withNewBatchId", "long").asType(ask.generic(2))
         if not analyze:
             mark = ask.after(ask.call("LogicalPlan", "setAnalyzed"), ask.identity())
             numbered = ask.chain(numbered, mark)
@@ -174,9 +172,8 @@ class BatchFunctions:
         """A Function2 of batch id and execution: hands the batch to a V1 sink, as one execution."""
         ask, jvm = self._ask, self._jvm
         batch_id, dataset = (jvm.cls(_REFERENCE)() for _ in range(2))
-        long_type, dataset_type = jvm.cls("java.lang.Long").TYPE, jvm.java_class(_DATASET)
-        call = ask.method(jvm.java_class("V1Sink"), "addBatch", long_type, dataset_type)
-        call = call.bindTo(sink).asType(ask.generic(2))
+        call = ask.method("V1Sink", "addBatch", "long", _DATASET).bindTo(sink)
+        call = call.asType(ask.generic(2))
         body = ask.fed_by(ask.fed_by(call, 1, self._taken(dataset)), 0, self._taken(batch_id))
         run = ask.method_of(
             jvm.module("SQLExecution"),
@@ -190,11 +187,22 @@ class BatchFunctions:
         of_execution = ask.reordered(ask.after(leave_dataset, run), 2, (1,))
         return ask.function(ask.after(ask.reordered(leave_id, 2, (0,)), of_execution), 2)
 
+    def ordinary_frame(self, session: Any, encoder: Any) -> Any:
+        """A Function1 of an execution: its rows as an ordinary Dataset of the session."""
+        ask, jvm = self._ask, self._jvm
+        rdd_and_dataset = (_RDD, "ClassicDataset")
+        leaf = ask.method("LogicalRDD$", "fromDataset", *rdd_and_dataset, "boolean", "boolean")
+        is_streaming = from_checkpoint = False
+        leaf = ask.fix(leaf.bindTo(jvm.module("LogicalRDD")), 2, is_streaming, from_checkpoint)
+        of_execution = ask.of_one(leaf, ask.call("QueryExecution", "toRdd"), self._dataset(encoder))
+        frame = ask.method("ClassicDataset$", "ofRows", "ClassicSession", "LogicalPlan")
+        module = jvm.module("ClassicDataset")
+        frame = ask.fix(frame.bindTo(module), 0, session).asType(ask.generic(1))
+        return ask.function(ask.chain(of_execution, frame))
+
     def _taken(self, reference: Any) -> Any:
         """A handle that takes what a reference holds, and leaves null in its place."""
-        take = self._ask.method(
-            self._jvm.java_class(_REFERENCE), "getAndSet", self._jvm.java_class(_OBJECT)
-        )
+        take = self._ask.method(_REFERENCE, "getAndSet", _OBJECT)
         return self._ask.fed_by(take.bindTo(reference), 0, self._ask.constant(None))
 
     def _dataset(self, encoder: Any) -> Any:

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException, convert_exception
+from pyspark.errors.exceptions.captured import (
+    CapturedException,
+    UnknownException,
+    convert_exception,
+)
 
 from penstock.errors import ConcurrentUpdateError
 from penstock.spark.gateway import Jvm
@@ -31,7 +35,8 @@ def unwrapped() -> Iterator[None]:
     """Raise what a function made of method handles threw, not the wrapper Java puts around it.
 
     Java wraps checked exceptions that a functional interface does not declare; Scala knows no
-    such thing, so nobody expects the wrapper.
+    such thing, so nobody expects the wrapper. As with any other call, what PySpark has no class of
+    its own for stays an error of py4j's.
     """
     try:
         yield
@@ -40,7 +45,10 @@ def unwrapped() -> Iterator[None]:
         if java_exception is None or java_exception.getClass().getName() != _WRAPPER:
             raise
         cause = java_exception.getCause()
-        raise convert_exception(cause) from None
+        converted = convert_exception(cause)
+        if isinstance(converted, UnknownException):
+            raise Py4JJavaError(exc.errmsg, cause) from None
+        raise converted from None
 
 
 @contextlib.contextmanager

@@ -16,6 +16,12 @@ from penstock.spark.internals import INTERNAL_CLASSES
 
 _instances: WeakKeyDictionary[Any, Jvm]
 
+_PRIMITIVES = {
+    "boolean": "java.lang.Boolean",
+    "long": "java.lang.Long",
+    "void": "java.lang.Void",
+}
+
 
 class _KnownClass(JavaClass):  # type: ignore[misc]  # py4j has no types
     """A class whose static members are looked up once: py4j asks the JVM at every mention."""
@@ -71,9 +77,14 @@ class Jvm:
         return found
 
     def java_class(self, name: str) -> Any:
-        """The `java.lang.Class`. Raises a Py4JJavaError if there is none of that name."""
+        """The `java.lang.Class`. Raises a Py4JJavaError if there is none of that name.
+
+        The class of a Scala object is the object's name with a `$`.
+        """
         found = self._java_classes.get(name)
-        if found is None:
+        if found is None and name in _PRIMITIVES:
+            found = self._java_classes[name] = self.cls(_PRIMITIVES[name]).TYPE
+        elif found is None:
             loader = self.cls("java.lang.Thread").currentThread().getContextClassLoader()
             found = self.cls("java.lang.Class").forName(self._full(name), False, loader)
             self._java_classes[name] = found
@@ -107,8 +118,8 @@ class Jvm:
 
     @staticmethod
     def _full(name: str) -> str:
-        internal = INTERNAL_CLASSES.get(name)
-        return internal.name if internal else name
+        internal = INTERNAL_CLASSES.get(name.removesuffix("$"))
+        return internal.name + ("$" if name.endswith("$") else "") if internal else name
 
     # Values.
 

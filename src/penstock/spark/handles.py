@@ -18,7 +18,7 @@ _INVOKE = "java.lang.invoke"
 class Handles:
     """Makes functions. Each is meant to be made once and used for the life of a query.
 
-    Making one takes many round trips, so what goes into several is remembered: use `of`.
+    Making one takes many round trips, so what can go into several is remembered: use `of`.
     """
 
     @classmethod
@@ -31,9 +31,8 @@ class Handles:
         self._jvm = jvm
         self._handles = jvm.cls(f"{_INVOKE}.MethodHandles")
         self._lookup = self._handles.publicLookup()
-        self._types: dict[tuple[int, ...], tuple[Any, Any]] = {}
         self._object = jvm.java_class(_OBJECT)
-        self._unary = self._type(self._object, self._object)
+        self._unary = self._type(_OBJECT, _OBJECT)
 
     def substitution(self, java_map: Any) -> Any:
         """A total PartialFunction: what the map has for a thing, else the thing itself.
@@ -41,18 +40,15 @@ class Handles:
         An IdentityHashMap tells things apart by who they are, a HashMap by what they equal. The
         map may be changed between uses.
         """
-        map_type = self._jvm.java_class("java.util.Map")
-        get_or_default = self._lookup.findVirtual(
-            map_type, "getOrDefault", self._type(self._object, self._object, self._object)
-        )
-        return self.total(self.reordered(get_or_default.bindTo(java_map), 1, (0, 0)))
+        get = self.method("java.util.Map", "getOrDefault", _OBJECT, _OBJECT).bindTo(java_map)
+        return self.total(self.reordered(get, 1, (0, 0)))
 
     def collector(self, class_name: str, answer: Any = None) -> Any:
         """A PartialFunction over the instances of a class: what a handle answers of each.
 
         Without an answer it gives the instance itself.
         """
-        some = self._jvm.once("some", lambda: self.construct("scala.Some", _OBJECT))
+        some = self.construct("scala.Some", _OBJECT)
         if answer is not None:
             return self.chooser(class_name, self.chain(answer, some))
         return self._jvm.once(f"all {class_name}", lambda: self.chooser(class_name, some))
@@ -62,42 +58,37 @@ class Handles:
 
         `where`, a handle too, says which instances are asked.
         """
-        handles = self._handles
-        none = handles.dropArguments(
-            handles.constant(self._object, self._jvm.none), 0, self._class_array(self._object)
-        )
+        none = self._always("none", self._jvm.none)
         if where is not None:
-            option = handles.guardWithTest(where, option, none)
-        chosen = handles.guardWithTest(self.is_instance(class_name), option, none)
+            option = self.choose(where, option, none)
+        chosen = self.choose(self.is_instance(class_name), option, none)
         return self._jvm.module("scala.Function").unlift(self.function(chosen))
 
     # Handles, to be put together: each takes an object and gives one.
 
     def call(self, owner: str, method: str, *arguments: tuple[str, Any]) -> Any:
         """A handle that calls a method of its argument; the arguments, by type, are fixed."""
-        types = [self._jvm.java_class(name) for name, _ in arguments]
-        found = self._jvm.java_class(owner).getMethod(method, self._class_array(*types))
-        return self._with_arguments(self._lookup.unreflect(found), arguments)
+        types = [name for name, _ in arguments]
+        return self._with_arguments(("method", owner, method, *types), arguments)
 
     def method_of(self, obj: Any, method: str, takes: str, *arguments: tuple[str, Any]) -> Any:
         """A handle that hands its argument to a method of a given object, then fixed ones."""
-        types = [self._jvm.java_class(name) for name in (takes, *(name for name, _ in arguments))]
-        found = obj.getClass().getMethod(method, self._class_array(*types))
-        bound = self._lookup.unreflect(found).bindTo(obj)
-        return self._with_arguments(bound, arguments)
+        owner = str(obj.getClass().getName())
+        found = self.method(owner, method, takes, *(name for name, _ in arguments)).bindTo(obj)
+        return self._fix_all_but_one(found, arguments).asType(self._unary)
 
     def construct(self, class_name: str, takes: str, *arguments: tuple[str, Any]) -> Any:
         """A handle that makes an object of a class out of its argument, then fixed ones."""
-        make = self.constructor(class_name, takes, *(name for name, _ in arguments))
-        return self._with_arguments(make, arguments)
+        types = [takes, *(name for name, _ in arguments)]
+        return self._with_arguments(("constructor", class_name, *types), arguments)
 
     def identity(self) -> Any:
         """A handle that gives its argument back."""
-        return self._handles.identity(self._object)
+        return self._jvm.once("identity", lambda: self._handles.identity(self._object))
 
     def null(self) -> Any:
         """A handle that answers null, whatever it is asked of."""
-        return self._handles.dropArguments(self.constant(None), 0, self._class_array(self._object))
+        return self._always("null", None)
 
     def chain(self, first: Any, *others: Any) -> Any:
         """A handle that asks one after the other, each of what the one before gave."""
@@ -107,7 +98,7 @@ class Handles:
 
     def after(self, first: Any, answer: Any) -> Any:
         """A handle that asks one thing, lets it be, and answers another, both of its argument."""
-        return self._handles.foldArguments(answer, self._without_answer(first))
+        return self._handles.foldArguments(answer, self.silent(first))
 
     def choose(self, where: Any, then: Any, otherwise: Any) -> Any:
         """A handle that answers one thing or another, depending on a question (see `equal_to`)."""
@@ -117,7 +108,7 @@ class Handles:
         """A handle of one thing: answers of it are the arguments of one that takes several."""
         count = len(answers)
         asked = self.filtered(handle.asType(self.generic(count)), 0, *answers)
-        return self.reordered(asked, 1, [0] * count)
+        return self.reordered(asked, 1, (0,) * count)
 
     def line(self, *answers: Any) -> Any:
         """A handle that gives several answers of one thing as a text, parted by tabs."""
@@ -130,10 +121,7 @@ class Handles:
 
     def equal_to(self, value: Any, answer: Any) -> Any:
         """A question for `where`: whether an answer equals a value."""
-        boolean = self._jvm.cls("java.lang.Boolean").TYPE
-        equals = self._lookup.findVirtual(
-            self._object, "equals", self._type(boolean, self._object)
-        ).bindTo(value)
+        equals = self.method(_OBJECT, "equals", _OBJECT).bindTo(value)
         return self._handles.filterReturnValue(answer, equals)
 
     def lines(self, seq: Any) -> Any:
@@ -150,10 +138,9 @@ class Handles:
 
     def put(self, java_map: Any, key: Any) -> Any:
         """A handle that puts its argument into a map and answers null."""
-        put = self.method(self._jvm.java_class("java.util.Map"), "put", self._object, self._object)
-        into = self.fix(put.bindTo(java_map), 0, key)
+        put = self.method("java.util.Map", "put", _OBJECT, _OBJECT).bindTo(java_map)
         # What was there before is of no interest, and would be one more thing to release.
-        return self._without_answer(into).asType(self._unary)
+        return self.silent(self.fix(put, 0, key)).asType(self._unary)
 
     def joined_by(self, separator: str) -> Any:
         """A handle that gives the elements of a collection as one text."""
@@ -168,7 +155,7 @@ class Handles:
         constant = handles.dropArguments(
             handles.constant(self._object, unit),
             0,
-            self._class_array(self._object, self._object),
+            self._class_array(_OBJECT, _OBJECT),
         )
         return self._instance("scala.Function2", constant)
 
@@ -176,11 +163,7 @@ class Handles:
 
     def constructor(self, class_name: str, *takes: str) -> Any:
         """A handle that makes an object of a class."""
-        void = self._jvm.cls("java.lang.Void").TYPE
-        types = [self._jvm.java_class(name) for name in takes]
-        return self._lookup.findConstructor(
-            self._jvm.java_class(class_name), self._type(void, *types)
-        )
+        return self._found("constructor", class_name, *takes)
 
     def constant(self, value: Any) -> Any:
         """A handle of no arguments that always gives this."""
@@ -188,8 +171,7 @@ class Handles:
 
     def only_constructor(self, class_name: str) -> Any:
         """The same for a class that has one constructor, whatever it takes."""
-        [found] = self._jvm.java_class(class_name).getConstructors()
-        return self._lookup.unreflectConstructor(found)
+        return self._found("only constructor", class_name)
 
     def fix(self, handle: Any, position: int, *values: Any) -> Any:
         """A handle without the arguments from a position on that are always these, none null."""
@@ -198,67 +180,106 @@ class Handles:
 
     def filtered(self, handle: Any, position: int, *filters: Any) -> Any:
         """A handle whose arguments from a position on each pass through another handle."""
-        handles = self._jvm.array(self._jvm.cls(f"{_INVOKE}.MethodHandle"), filters)
-        return self._handles.filterArguments(handle, position, handles)
+        return self._handles.filterArguments(handle, position, self._array_of_handles(*filters))
 
     def optional(self, handle: Any, position: int) -> Any:
         """A handle that may be given null, or a value, where it takes an Option."""
-        option = self._jvm.java_class("scala.Option")
-        of_nullable = self._lookup.findStatic(option, "apply", self._type(option, self._object))
-        return self.filtered(handle, position, of_nullable)
+        of_nullable = self._jvm.once("option", lambda: self._array_of_handles(self._option()))
+        return self._handles.filterArguments(handle, position, of_nullable)
 
     def fed_by(self, handle: Any, position: int, maker: Any) -> Any:
         """A handle one of whose arguments another makes, out of arguments put in its place."""
         return self._handles.collectArguments(handle, position, maker)
 
-    def reordered(self, handle: Any, count: int, order: Sequence[int]) -> Any:
+    def reordered(self, handle: Any, count: int, order: tuple[int, ...]) -> Any:
         """A handle that takes so many objects and hands on the one of each number in `order`."""
-        numbers = self._jvm.array(self._jvm.cls("int"), order)
+        numbers = self._jvm.once(
+            f"numbers {order}", lambda: self._jvm.array(self._jvm.cls("int"), order)
+        )
         generic = handle.asType(self.generic(len(order)))
         return self._handles.permuteArguments(generic, self.generic(count), numbers)
 
-    def method(self, owner: Any, name: str, *takes: Any) -> Any:
-        """A handle that calls a method of its first argument. Types are Java's classes."""
-        return self._lookup.unreflect(owner.getMethod(name, self._class_array(*takes)))
+    def method(self, owner: str, name: str, *takes: str) -> Any:
+        """A handle that calls a method of its first argument."""
+        return self._found("method", owner, name, *takes)
+
+    def silent(self, handle: Any) -> Any:
+        """A handle that does the same and answers nothing."""
+        return handle.asType(handle.type().changeReturnType(self._jvm.java_class("void")))
 
     def generic(self, count: int) -> Any:
         """The type of a handle that takes so many objects and gives one."""
-        return self._type(self._object, *[self._object] * count)
+        return self._type(_OBJECT, *[_OBJECT] * count)
 
-    def _without_answer(self, handle: Any) -> Any:
-        void = self._jvm.cls("java.lang.Void").TYPE
-        return handle.asType(handle.type().changeReturnType(void))
+    # What is looked up once.
 
-    def _with_arguments(self, handle: Any, arguments: Sequence[tuple[str, Any]]) -> Any:
-        """The handle with all arguments but the first fixed."""
-        if arguments:
-            values = self._jvm.array(
-                self._jvm.cls("java.lang.Object"), [value for _, value in arguments]
-            )
-            handle = self._handles.insertArguments(handle, 1, values)
-        return handle.asType(self._unary)
+    def _found(self, *key: str) -> Any:
+        """A handle of a member of a class: what kind of member, the class, and the rest."""
+        return self._jvm.once(" ".join(key), lambda: self._find(*key))
+
+    def _find(self, kind: str, owner: str, *names: str) -> Any:
+        java_class = self._jvm.java_class(owner)
+        match kind:
+            case "method":
+                method, *takes = names
+                found = java_class.getMethod(method, self._class_array(*takes))
+                return self._lookup.unreflect(found)
+            case "constructor":
+                return self._lookup.findConstructor(java_class, self._type("void", *names))
+            case _:
+                [found] = java_class.getConstructors()
+                return self._lookup.unreflectConstructor(found)
+
+    def _with_arguments(self, key: tuple[str, ...], arguments: Sequence[tuple[str, Any]]) -> Any:
+        """A member's handle with all arguments but the first fixed, from an object to one."""
+        if not arguments:
+            unary = " ".join(("unary", *key))
+            return self._jvm.once(unary, lambda: self._found(*key).asType(self._unary))
+        return self._fix_all_but_one(self._found(*key), arguments).asType(self._unary)
+
+    def _fix_all_but_one(self, handle: Any, arguments: Sequence[tuple[str, Any]]) -> Any:
+        if not arguments:
+            return handle
+        values = self._jvm.array(self._jvm.cls(_OBJECT), [value for _, value in arguments])
+        return self._handles.insertArguments(handle, 1, values)
+
+    def _always(self, name: str, value: Any) -> Any:
+        """A handle that answers the same, whatever it is asked of."""
+        return self._jvm.once(
+            f"always {name}",
+            lambda: self._handles.dropArguments(
+                self.constant(value), 0, self._class_array(_OBJECT)
+            ),
+        )
+
+    def _option(self) -> Any:
+        option = self._jvm.java_class("scala.Option")
+        return self._lookup.findStatic(option, "apply", self._type("scala.Option", _OBJECT))
 
     def is_instance(self, class_name: str) -> Any:
         """A question for `where`: whether a thing is of a class."""
-        boolean = self._jvm.cls("java.lang.Boolean").TYPE
-        is_instance = self._lookup.findVirtual(
-            self._jvm.java_class("java.lang.Class"), "isInstance", self._type(boolean, self._object)
+        is_instance = self.method("java.lang.Class", "isInstance", _OBJECT)
+        return self._jvm.once(
+            f"is {class_name}", lambda: is_instance.bindTo(self._jvm.java_class(class_name))
         )
-        return is_instance.bindTo(self._jvm.java_class(class_name))
 
     def _instance(self, interface: str, handle: Any) -> Any:
         return self._jvm.cls(f"{_INVOKE}.MethodHandleProxies").asInterfaceInstance(
             self._jvm.java_class(interface), handle
         )
 
-    def _type(self, returns: Any, *parameters: Any) -> Any:
-        classes = (returns, *parameters)
-        key = tuple(map(id, classes))
-        if key not in self._types:
-            make = self._jvm.cls(f"{_INVOKE}.MethodType").methodType
-            # The classes are kept too, so that no other can come to have their ids.
-            self._types[key] = make(returns, self._class_array(*parameters)), classes
-        return self._types[key][0]
+    def _type(self, *names: str) -> Any:
+        """The type of a handle: what it gives, then what it takes."""
+        make = self._jvm.cls(f"{_INVOKE}.MethodType").methodType
+        returns, *takes = names
+        return self._jvm.once(
+            f"type {names}",
+            lambda: make(self._jvm.java_class(returns), self._class_array(*takes)),
+        )
 
-    def _class_array(self, *classes: Any) -> Any:
+    def _class_array(self, *names: str) -> Any:
+        classes = [self._jvm.java_class(name) for name in names]
         return self._jvm.array(self._jvm.cls("java.lang.Class"), classes)
+
+    def _array_of_handles(self, *handles: Any) -> Any:
+        return self._jvm.array(self._jvm.cls(f"{_INVOKE}.MethodHandle"), handles)

@@ -21,7 +21,7 @@ from penstock.errors import MissingBatchError, UnsupportedError
 from penstock.spark.python_source import PythonSourceStream
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, stateful_operators
 from penstock.spark.session import SparkStreamSession
-from penstock.spark.sinks import PythonBatchSink, ordinary_frame
+from penstock.spark.sinks import OrdinaryFrames, PythonBatchSink
 from penstock.spark.start import checkpoint_files
 from penstock.spark.support import require_supported
 
@@ -64,7 +64,7 @@ class ReplayedBatch:
         leaf = next(leaf for leaf in self.plan.leaves if leaf.source is source)
         data = self._read()
         execution = self.plan.execution_of(leaf, self._request(data))
-        return ordinary_frame(self._spark, execution)
+        return OrdinaryFrames(self._spark, execution).of(execution)
 
     def output(self) -> DataFrame:
         """What the batch hands to its sink. UnsupportedError for a query that keeps state."""
@@ -75,8 +75,8 @@ class ReplayedBatch:
                 "Its input can be replayed. For its output, fork the checkpoint with `penstock "
                 f"checkpoint fork DIR NEW --at {self.batch_id - 1}` and run the query on the fork."
             )
-        execution = self.plan.prepare(self._request(self._read()))
-        return ordinary_frame(self._spark, execution.jvm_execution)
+        execution = self.plan.prepare(self._request(self._read())).jvm_execution
+        return OrdinaryFrames(self._spark, execution).of(execution)
 
     def close(self) -> None:
         """Let go of Spark's sources. One written in Python may be in use elsewhere: it is left."""

@@ -129,7 +129,7 @@ class PythonBatchSink(SparkSink):
         self._session = session
         self._function = function
         self._description = description or self._description
-        self._encoder: Any = None
+        self._frames: OrdinaryFrames | None = None
         ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
 
     def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
@@ -156,10 +156,9 @@ class PythonBatchSink(SparkSink):
         return None
 
     def _batch(self, execution: Any) -> DataFrame:
-        """The batch as an ordinary DataFrame, cut off from the streaming plan behind it."""
-        if self._encoder is None:
-            self._encoder = encoder_of(self._jvm, execution)
-        return ordinary_frame(self._session, execution, self._encoder)
+        if self._frames is None:
+            self._frames = OrdinaryFrames(self._session, execution)
+        return self._frames.of(execution)
 
 
 class _Body:
@@ -201,14 +200,20 @@ for _name in ("py4j.clientserver", "py4j.java_gateway"):
     logging.getLogger(_name).addFilter(_is_not_reported_elsewhere)
 
 
-def ordinary_frame(spark: SparkSession, execution: Any, encoder: Any = None) -> DataFrame:
-    """The rows of a planned batch as an ordinary DataFrame, in the session of the batch."""
-    jvm = Jvm.of(spark)
-    dataset = jvm.cls("ClassicDataset")(execution, encoder or encoder_of(jvm, execution))
-    node = jvm.module("LogicalRDD").fromDataset(execution.toRdd(), dataset, False, False)
-    jsession = execution.sparkSession()
-    frame = jvm.module("ClassicDataset").ofRows(jsession, node)
-    return DataFrame(frame, SparkSession(spark.sparkContext, jsession))
+class OrdinaryFrames:
+    """The batches of a query as ordinary DataFrames, in the session they are planned in."""
+
+    def __init__(self, spark: SparkSession, execution: Any) -> None:
+        """`execution` is that of any batch of the query."""
+        jvm = Jvm.of(spark)
+        jsession = execution.sparkSession()
+        self._session = SparkSession(spark.sparkContext, jsession)
+        self._frame = BatchFunctions(jvm).ordinary_frame(jsession, encoder_of(jvm, execution))
+
+    def of(self, execution: Any) -> DataFrame:
+        """The rows of a planned batch, cut off from the streaming plan behind them."""
+        with unwrapped():
+            return DataFrame(self._frame.apply(execution), self._session)
 
 
 def encoder_of(jvm: Jvm, execution: Any) -> Any:
