@@ -10,24 +10,22 @@ from typing import Any
 
 from penstock.checkpoint import CheckpointDirectory, OffsetSeqMetadata
 from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
+from penstock.spark.plan_kinds import Kinds
 from penstock.spark.session import SparkStreamSession
 
 _KINDS = ("Deduplicate", "DeduplicateWithinWatermark")
 
 
 def with_key_order(
-    session: SparkStreamSession, analyzed: Any, checkpoint: CheckpointDirectory
+    session: SparkStreamSession, analyzed: Any, kinds: Kinds, checkpoint: CheckpointDirectory
 ) -> Any:
     """The plan with its keys in the order that the offset log records, or the session's if new."""
-    jvm = session.jvm
-    handles = Handles.of(jvm)
-    if all(analyzed.collect(handles.collector(kind)).isEmpty() for kind in _KINDS):
+    if kinds.isdisjoint(_KINDS):
         return analyzed
     latest = checkpoint.offset_log.get_latest()
     in_order = _is_in_order(session, latest[1].metadata if latest else None)
     resolver = session.jsession.sessionState().analyzer().resolver()
-    return _rebuild(jvm, analyzed, in_order, resolver)
+    return _rebuild(session.jvm, analyzed, in_order, resolver)
 
 
 def _is_in_order(session: SparkStreamSession, recorded: OffsetSeqMetadata | None) -> bool:

@@ -211,12 +211,13 @@ class _Binder:
     ) -> Leaf:
         jvm = self._jvm
         path = self._metadata_path(name)
-        _logger.info(
-            "Reading table [%s] from DataSourceV2 named '%s' %s",
-            table.toString(),
-            node.sourceName(),
-            _provider(node),
-        )
+        if _logger.isEnabledFor(logging.INFO):
+            _logger.info(
+                "Reading table [%s] from DataSourceV2 named '%s' %s",
+                table.toString(),
+                node.sourceName(),
+                _provider(node),
+            )
         builder = table.newScanBuilder(node.extraOptions())
         pushdown = "org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns"
         if jvm.is_instance(builder, pushdown):

@@ -18,6 +18,7 @@ from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf, bind_leaves
+from penstock.spark.plan_kinds import Kinds, kinds_of
 from penstock.spark.planning import BatchPlanner
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sink_names import SinkNames
@@ -78,19 +79,20 @@ class SparkQueryPlan(QueryPlan):
         # Now, since it is asked for when the JVM may be gone.
         self._text = str(spec.analyzed.toString())
         self._identity = identity
-        analyzed = with_key_order(session, spec.analyzed, checkpoint)
+        kinds = kinds_of(jvm, spec.analyzed)
+        analyzed = with_key_order(session, spec.analyzed, kinds, checkpoint)
         self._leaves = bind_leaves(session, analyzed, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
         self._replacements = jvm.cls("java.util.IdentityHashMap")()
-        self._watermarks = describe_watermarks(jvm, analyzed, self._leaves)
-        stateful = stateful_operators(session, analyzed)
+        self._watermarks = describe_watermarks(jvm, analyzed, kinds, self._leaves)
+        stateful = stateful_operators(jvm, analyzed, kinds)
         self._has_state = bool(stateful)
         self._statistics = PlanStatistics(
             jvm,
             dict.fromkeys(self._sources),
             has_watermark=bool(self._watermarks),
             has_state=self._has_state,
-            has_observations=_has_observations(jvm, analyzed),
+            has_observations="CollectMetrics" in kinds,
         )
         self._propagator = jvm.module("WatermarkPropagator").apply(
             session.jsession.sessionState().conf()
@@ -270,16 +272,11 @@ class SparkBatchExecution(BatchExecution):
         return self._statistics.state_store_writers(self._plan)
 
 
-def _has_observations(jvm: Jvm, analyzed: Any) -> bool:
-    """Whether a plan has metrics that `DataFrame.observe` asked for."""
-    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("CollectMetrics")))
-    return bool(nodes)
-
-
-def stateful_operators(session: SparkStreamSession, analyzed: Any) -> set[str]:
+def stateful_operators(jvm: Jvm, analyzed: Any, kinds: Kinds) -> set[str]:
     """The kinds of operators in a plan that keep state between batches, as Spark has it here."""
-    jvm = session.jvm
     found: set[str] = set()
+    if kinds.isdisjoint(_STATEFUL_OPERATORS | {"Join"}):
+        return found
     for node in jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object"))):
         kind = str(node.getClass().getSimpleName())
         if (kind in _STATEFUL_OPERATORS and node.isStreaming()) or (

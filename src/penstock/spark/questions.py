@@ -46,21 +46,27 @@ class Questions:
 
     def rows_read(self, some_stream: Any) -> Any:
         """The rows that all scans of a stream read. `some_stream` is Scala's Some of it."""
+        ask, once = self._ask, self._jvm.once
+        of_stream = ask.equal_to(some_stream, ask.call(_SCAN, "getStream"))
+        scans = ask.chooser(_SCAN, once("rows of a scan", self._make_rows_of_scan), where=of_stream)
+        in_all = once("sum of rows", self._make_sum)
+        return ask.function(ask.chain(self._over_plan(scans), in_all))
+
+    def _make_rows_of_scan(self) -> Any:
         ask = self._ask
         of_metric = ask.function(ask.call("SQLMetric", "value"))
-        rows = ask.chain(
+        return ask.chain(
             ask.call("SparkPlan", "metrics"),
             ask.call("scala.collection.Map", "get", ("java.lang.Object", "numOutputRows")),
             ask.call("scala.Option", "map", (_FUNCTION, of_metric)),
         )
-        of_stream = ask.equal_to(some_stream, ask.call(_SCAN, "getStream"))
-        in_all = ask.call(
+
+    def _make_sum(self) -> Any:
+        return self._ask.call(
             "scala.collection.IterableOnceOps",
             "sum",
             ("scala.math.Numeric", self._jvm.module("scala.math.Numeric$LongIsIntegral")),
         )
-        scans = ask.chooser(_SCAN, rows, where=of_stream)
-        return ask.function(ask.chain(self._over_plan(scans), in_all))
 
     def _make_event_times(self) -> Any:
         ask = self._ask
@@ -100,9 +106,12 @@ class Questions:
 
     def _over_plan(self, operators: Any) -> Any:
         """A handle from a plan to the Seq of what a PartialFunction gives of its operators."""
-        return self._ask.method_of(
-            self._jvm.module("PlanTraverseHelper"),
-            "collectFromUnfoldedPlan",
-            "SparkPlan",
-            ("scala.PartialFunction", operators),
+        ask = self._ask
+        collect = self._jvm.once("collect over a plan", self._make_collect)
+        return ask.fix(collect, 1, operators).asType(ask.generic(1))
+
+    def _make_collect(self) -> Any:
+        collect = self._ask.method(
+            "PlanTraverseHelper$", "collectFromUnfoldedPlan", "SparkPlan", "scala.PartialFunction"
         )
+        return collect.bindTo(self._jvm.module("PlanTraverseHelper"))

@@ -18,6 +18,7 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.seam import BatchRequest, QueryIdentity
 from penstock.engine.stream_progress import StreamProgress
 from penstock.errors import MissingBatchError, UnsupportedError
+from penstock.spark.plan_kinds import kinds_of
 from penstock.spark.python_source import PythonSourceStream
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, stateful_operators
 from penstock.spark.session import SparkStreamSession
@@ -43,7 +44,8 @@ class ReplayedBatch:
         if entry.metadata is not None:
             self.session.apply_recorded_conf(entry.metadata)
         analyzed = df._jdf.queryExecution().analyzed()
-        self.is_stateful = bool(stateful_operators(self.session, analyzed))
+        jvm = self.session.jvm
+        self.is_stateful = bool(stateful_operators(jvm, analyzed, kinds_of(jvm, analyzed)))
         self.plan = self._bind(analyzed)
         self.start = StreamProgress() if before is None else self._progress(before)
         self.end = self._progress(entry)

@@ -211,5 +211,8 @@ class SparkStreamSession(StreamSession):
         return failures.error_class(error)
 
     def _read_settings(self) -> Settings:
+        return Settings.read(lambda key: self._millis(self.get_conf(key)), self.get_conf)
+
+    def _millis(self, text: str) -> int:
         as_millis = self.jvm.cls("JavaUtils").timeStringAsMs
-        return Settings.read(lambda key: int(as_millis(self.get_conf(key))), self.get_conf)
+        return int(self.jvm.once(f"milliseconds of {text}", lambda: as_millis(text)))

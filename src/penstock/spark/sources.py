@@ -48,6 +48,17 @@ class V1Data:
     plan: Any
 
 
+@dataclass(frozen=True)
+class _Abilities:
+    """What a class of streams can do beyond reading."""
+
+    admission_control: bool
+    available_now: bool
+    accepts_latest_seen: bool
+    reports_metrics: bool
+    reports_latest: bool
+
+
 class _JvmStream(DataStream):
     """What both kinds of stream have in common."""
 
@@ -55,12 +66,24 @@ class _JvmStream(DataStream):
         self._jvm = jvm
         self.jstream = jstream
         self._description = str(jstream.toString())
-        self._admission_control = self._is("SupportsAdmissionControl")
-        self._available_now = self._is("SupportsTriggerAvailableNow")
-        self._accepts_latest_seen = self._is("AcceptsLatestSeenOffset")
-        self._reports_metrics = self._is("ReportsSourceMetrics")
+        kind = str(jstream.getClass().getName())
+        abilities: _Abilities = jvm.once(f"abilities of {kind}", self._find_abilities)
+        self._admission_control = abilities.admission_control
+        self._available_now = abilities.available_now
+        self._accepts_latest_seen = abilities.accepts_latest_seen
+        self._reports_metrics = abilities.reports_metrics
+        self._reports_latest = abilities.reports_latest
         self._limits: dict[ReadLimit, Any] = {}
-        self._reports_latest = self._admission_control and self._overrides("reportLatestOffset")
+
+    def _find_abilities(self) -> _Abilities:
+        admission_control = self._is("SupportsAdmissionControl")
+        return _Abilities(
+            admission_control=admission_control,
+            available_now=self._is("SupportsTriggerAvailableNow"),
+            accepts_latest_seen=self._is("AcceptsLatestSeenOffset"),
+            reports_metrics=self._is("ReportsSourceMetrics"),
+            reports_latest=admission_control and self._overrides("reportLatestOffset"),
+        )
 
     def _is(self, interface: str) -> bool:
         return self._jvm.is_instance(self.jstream, f"{_CONNECTOR}.{interface}")

@@ -9,10 +9,15 @@ from penstock.engine.watermark import WatermarkOperator
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf
+from penstock.spark.plan_kinds import Kinds
 
 
-def describe_watermarks(jvm: Jvm, analyzed: Any, leaves: Sequence[Leaf]) -> list[WatermarkOperator]:
+def describe_watermarks(
+    jvm: Jvm, analyzed: Any, kinds: Kinds, leaves: Sequence[Leaf]
+) -> list[WatermarkOperator]:
     """Each operator with its column, its delay and the sources below it, in plan order."""
+    if "EventTimeWatermark" not in kinds:
+        return []
     nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("EventTimeWatermark")))
     return [_describe(jvm, node, leaves) for node in nodes]
 
