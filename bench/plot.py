@@ -47,7 +47,8 @@ def _draw_workload(axis: Any, name: str, entry: dict[str, Any]) -> None:
     if "bare_ms" in entry:
         bare = entry["bare_ms"]["penstock"]
         axis.axhline(bare, color="#555555", linewidth=1, linestyle="--")
-        axis.text(-0.45, bare, f"the bare job: {bare:.0f}", fontsize=8, va="bottom")
+        place = {"xy": (1.0, bare), "xycoords": ("axes fraction", "data"), "va": "center"}
+        axis.annotate(f" the bare\n job: {bare:.0f}", **place, fontsize=7)
     bottom = [0.0] * len(labels)
     for phase, (label, colour) in _PHASES.items():
         heights = [_height(phases[engine], phase) for engine in _ENGINES]
