@@ -108,7 +108,7 @@ def measure_workload(name: str, size: str, rounds: int, cache: dict[Any, Any]) -
     measured = cache[key]
 
     def median(engine: str, figure: str) -> float:
-        return statistics.median(r[engine][figure] for r in measured)
+        return float(statistics.median(r[engine][figure] for r in measured))
 
     entry: dict[str, Any] = {
         "date": date.today().isoformat(),
