@@ -81,8 +81,10 @@ def _write(figures: dict[int, dict[str, float]], growths: dict[str, tuple[float,
     figure, axes = plt.subplots(2, 4, figsize=(13, 5.5))
     panels = axes.flatten()
     for axis, (name, (ratio, _)) in zip(panels, growths.items(), strict=False):
-        axis.plot(list(figures), [sample[name] for sample in figures.values()], color="#3d6fa5")
-        axis.set_ylim(bottom=0)
+        values = [sample[name] for sample in figures.values()]
+        axis.plot(list(figures), values, color="#3d6fa5")
+        axis.set_ylim(0, 1.2 * max(values))
+        axis.locator_params(axis="x", nbins=4)
         axis.set_title(f"{name.replace('_', ' ')}  x {ratio:.2f}", fontsize=9)
         axis.tick_params(labelsize=7)
         axis.spines[["top", "right"]].set_visible(False)
