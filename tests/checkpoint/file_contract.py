@@ -30,9 +30,6 @@ ROUNDS = 25
 class FileContract(ABC):
     """The contract of `CheckpointFiles`."""
 
-    writer_program: str
-    """A Python program with a function `files(root)`, for the race between processes."""
-
     @abstractmethod
     def make_files(self, root: Path) -> CheckpointFiles:
         """The file layer under test, over a local directory that may not exist yet."""
@@ -98,52 +95,6 @@ class FileContract(ABC):
         assert (root / "offsets").read_bytes() == b"I am a file"
 
     # Racing.
-
-    def test_of_threads_that_race_for_a_name_exactly_one_wins(
-        self, files: CheckpointFiles, root: Path
-    ) -> None:
-        layers = [files, *(self.make_files(root) for _ in range(3))]
-        start = threading.Barrier(len(layers))
-
-        def write(number: int, layer: CheckpointFiles) -> list[bool]:
-            won = []
-            for name in range(ROUNDS):
-                start.wait(PATIENCE)
-                won.append(layer.create_if_absent(f"offsets/{name}", _data_of(number)))
-            return won
-
-        with ThreadPoolExecutor(len(layers)) as pool:
-            results = list(pool.map(write, range(len(layers)), layers))
-        for name in range(ROUNDS):
-            winners = [number for number, won in enumerate(results) if won[name]]
-            assert len(winners) == 1
-            assert files.read(f"offsets/{name}") == _data_of(winners[0])
-
-    def test_of_processes_that_race_for_a_name_exactly_one_wins(
-        self, files: CheckpointFiles, root: Path
-    ) -> None:
-        program = self.writer_program + _RACE
-        writers = [
-            subprocess.Popen(
-                [sys.executable, "-c", program, str(root), str(number), str(ROUNDS)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for number in range(2)
-        ]
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        outputs = [writer.communicate(timeout=PATIENCE)[0].split() for writer in writers]
-        for name in range(ROUNDS):
-            winners = [number for number, won in enumerate(outputs) if won[name] == "True"]
-            assert len(winners) == 1
-            assert files.read(f"offsets/{name}") == _data_of(winners[0])
 
     def test_nobody_sees_a_file_with_part_of_its_data(
         self, files: CheckpointFiles, root: Path
@@ -236,6 +187,59 @@ class FileContract(ABC):
         assert not root.exists()
         assert root.parent.exists()
         files.delete_all()
+
+
+class ExclusiveFileContract(FileContract):
+    """The contract of a file layer on which a name that is raced for has exactly one winner."""
+
+    writer_program: str
+    """A Python program with a function `files(root)`, for the race between processes."""
+
+    def test_of_threads_that_race_for_a_name_exactly_one_wins(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        layers = [files, *(self.make_files(root) for _ in range(3))]
+        start = threading.Barrier(len(layers))
+
+        def write(number: int, layer: CheckpointFiles) -> list[bool]:
+            won = []
+            for name in range(ROUNDS):
+                start.wait(PATIENCE)
+                won.append(layer.create_if_absent(f"offsets/{name}", _data_of(number)))
+            return won
+
+        with ThreadPoolExecutor(len(layers)) as pool:
+            results = list(pool.map(write, range(len(layers)), layers))
+        for name in range(ROUNDS):
+            winners = [number for number, won in enumerate(results) if won[name]]
+            assert len(winners) == 1
+            assert files.read(f"offsets/{name}") == _data_of(winners[0])
+
+    def test_of_processes_that_race_for_a_name_exactly_one_wins(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        program = self.writer_program + _RACE
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(root), str(number), str(ROUNDS)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(2)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        outputs = [writer.communicate(timeout=PATIENCE)[0].split() for writer in writers]
+        for name in range(ROUNDS):
+            winners = [number for number, won in enumerate(outputs) if won[name] == "True"]
+            assert len(winners) == 1
+            assert files.read(f"offsets/{name}") == _data_of(winners[0])
 
 
 def _plant(root: Path, name: str, data: bytes) -> None:

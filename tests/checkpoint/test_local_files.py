@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint import CheckpointFiles, LocalFiles
-from tests.checkpoint.file_contract import FileContract
+from tests.checkpoint.file_contract import ExclusiveFileContract
 
 NAMED = "import os\ndel os.O_TMPFILE\n"
 PROGRAM = "from penstock.checkpoint import LocalFiles\nfiles = LocalFiles\n"
 
 
-class LocalContract(FileContract):
+class LocalContract(ExclusiveFileContract):
     """Beside the contract: whatever fails, nothing is left behind and the failure is told."""
 
     def make_files(self, root: Path) -> CheckpointFiles:

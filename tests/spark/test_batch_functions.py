@@ -31,6 +31,11 @@ def plan_of_batch(session: SparkSession, dataset: Any) -> Any:
     return BatchFunctions(jvm).get_batch(Answering(dataset)).apply(None, end)
 
 
+def any_stream(jvm: Jvm) -> Any:
+    options = jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
+    return jvm.cls("MarkerStream")(1, 1, 0, 1, options)
+
+
 def test_a_batch_of_a_stream_is_its_plan(session: SparkSession) -> None:
     stream = session.readStream.format("rate").load()._jdf
     assert plan_of_batch(session, stream).equals(stream.logicalPlan())
@@ -46,7 +51,7 @@ def test_a_plan_takes_the_columns_of_the_leaf(session: SparkSession) -> None:
     leaf = session.range(1).selectExpr("id as a", "id as b")._jdf.logicalPlan()
     batch = session.range(1).selectExpr("id as c", "id + 1 as d")._jdf.logicalPlan()
     leaves = jvm.cls("java.util.IdentityHashMap")()
-    put = BatchFunctions(jvm).put_plan(leaves, leaf, None)
+    put = BatchFunctions(jvm).put_plan(leaves, leaf, any_stream(jvm))
     assert put.apply(batch) is None
     names_and_ids = [(c.name(), c.exprId().toString()) for c in jvm.to_list(leaf.output())]
     put_there = leaves.get(leaf)
@@ -60,7 +65,7 @@ def test_a_plan_with_other_columns_is_not_put_there(session: SparkSession) -> No
     jvm = Jvm.of(session)
     leaf = session.range(1).selectExpr("id as a", "id as b")._jdf.logicalPlan()
     leaves = jvm.cls("java.util.IdentityHashMap")()
-    put = BatchFunctions(jvm).put_plan(leaves, leaf, None)
+    put = BatchFunctions(jvm).put_plan(leaves, leaf, any_stream(jvm))
     batch = session.range(1)._jdf.logicalPlan()
     assert put.apply(batch) == batch.output().mkString(",")
     assert leaves.isEmpty()

@@ -20,7 +20,10 @@ MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 class TestHadoopFiles(FileContract):
-    """The contract over Hadoop's own local file system, checksums and all."""
+    """The contract over Hadoop's own local file system, checksums and all.
+
+    That file system does not promise one winner of a race for a name: see docs/limits.md.
+    """
 
     @pytest.fixture(autouse=True)
     def use(self, spark: SparkSession) -> None:
@@ -39,16 +42,6 @@ class TestHadoopFiles(FileContract):
             (root / "offsets" / name).write_bytes(b"x")
         listed = set(files.list_names("offsets"))
         assert listed - {".0.crc"} == {"0", "10", ".2.uuid.tmp", "stranger.txt"}
-
-    @pytest.mark.skip(reason="no promise of Hadoop's local file system; not tried on HDFS")
-    def test_of_threads_that_race_for_a_name_exactly_one_wins(
-        self, files: CheckpointFiles, root: Path
-    ) -> None: ...
-
-    @pytest.mark.skip(reason="no promise of Hadoop's local file system; not tried on HDFS")
-    def test_of_processes_that_race_for_a_name_exactly_one_wins(
-        self, files: CheckpointFiles, root: Path
-    ) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ class Jvm:
 
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
-        self.view = gateway.jvm
         self._classes: dict[str, Any] = {}
         self._modules: dict[str, Any] = {}
         self._java_classes: dict[str, Any] = {}

@@ -238,10 +238,7 @@ class Handles:
         return self._fix_all_but_one(self._found(*key), arguments).asType(self._unary)
 
     def _fix_all_but_one(self, handle: Any, arguments: Sequence[tuple[str, Any]]) -> Any:
-        if not arguments:
-            return handle
-        values = self._jvm.array(self._jvm.cls(_OBJECT), [value for _, value in arguments])
-        return self._handles.insertArguments(handle, 1, values)
+        return self.fix(handle, 1, *(value for _, value in arguments)) if arguments else handle
 
     def _always(self, name: str, value: Any) -> Any:
         """A handle that answers the same, whatever it is asked of."""
