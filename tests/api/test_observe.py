@@ -6,17 +6,18 @@ import itertools
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import penstock
 from penstock import read_stream, write_stream
 from penstock.api.observe import RESTARTS_VARIABLE, Observatory
-from penstock.api.redaction import REDACTED
 from penstock.engine.progress import StateOperatorProgress
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import AvailableNowTrigger
 from penstock.errors import StreamFailedError
+from penstock.redaction import REDACTED
 from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World, failing
 from tests.streams import LineFiles, Numbers, eventually, has_committed
@@ -235,6 +236,35 @@ def test_a_query_on_spark_is_seen_with_its_lag(session: SparkSession) -> None:
     assert seen.processed_rows_per_second is not None
     query.stop()
     assert seen_of(query).condition == "ended"
+
+
+def test_the_secrets_of_sources_and_sink_are_hidden_wherever_they_occur(
+    session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rates = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5)
+    fast = rates.option("fishyThing", "hunter2").load().select(F.col("value").cast("string"))
+    files = session.readStream.format("text").option("password", "hunter3")
+    both = fast.union(files.load(str(tmp_path)))
+
+    def fail(batch: DataFrame, batch_id: int) -> None:
+        raise ValueError("told hunter2, hunter3 and hunter4")
+
+    # It is given to an application, and cannot be set in a session as other settings are.
+    jconf = session._jsparkSession.sessionState().conf()
+    jconf.setConfString("spark.redaction.regex", "(?i)fishy")
+    try:
+        writer = write_stream(both).foreachBatch(fail).option("sinkToken", "hunter4")
+        query = writer.queryName("secretive").start()
+        with pytest.raises(StreamingQueryException, match="told hunter2, hunter3 and hunter4"):
+            query.awaitTermination(60)
+    finally:
+        jconf.unsetConf("spark.redaction.regex")
+    error = seen_of(query).error
+    assert error is not None
+    assert f"told {REDACTED}, {REDACTED} and {REDACTED}" in error
+    assert "hunter" not in str(seen_of(query).to_dict())
+    assert "told" in caplog.text
+    assert "hunter2, hunter3" not in caplog.text
 
 
 def test_a_watch_of_a_query_ends_with_it(

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
+from penstock.redaction import REDACTED
 from tests.checkpoint.tools.checkpoints import (
     QUERY_ID,
     content_of,
@@ -53,6 +54,33 @@ def test_show_one_batch(checkpoint: Path) -> None:
     assert '{"logOffset":1}' in text
     assert "file:///data/2.txt" in text
     assert json_of("show", checkpoint, 2)["batch"]["status"] == "committed"
+
+
+def test_no_secret_of_an_offset_is_shown(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    entries = [path for path in (checkpoint / "offsets").iterdir() if path.name.isdecimal()]
+    for entry in entries:
+        lines = entry.read_text().splitlines()
+        url = "https://u:hunter2@host/x?sig=hunter2"
+        lines[2] = json.dumps({"cursor": 5, "pageToken": "hunter2", "url": url})
+        entry.write_text("\n".join(lines))
+    other = tmp_path / "other"
+    stateless(other)
+    newest = max(int(entry.name) for entry in entries)
+    for words in (
+        ("show", checkpoint),
+        ("show", checkpoint, newest),
+        ("diff", checkpoint, other),
+        ("rewind", checkpoint, "--to", newest - 1),
+        ("set-offset", checkpoint, "0", '{"pageToken":"hunter2","n":2}'),
+    ):
+        for form in ((), ("--json",)):
+            result = CliRunner(env={"COLUMNS": "400"}).invoke(
+                app, ["checkpoint", *map(str, words), *form]
+            )
+            assert "hunter2" not in result.output, words
+            if words[0] != "rewind":
+                assert REDACTED in result.output, words
 
 
 def test_show_a_new_checkpoint(checkpoint: Path) -> None:

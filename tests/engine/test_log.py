@@ -17,6 +17,8 @@ from penstock.engine.log import (
     leave_query,
 )
 from penstock.engine.triggers import AvailableNowTrigger
+from penstock.errors import StreamFailedError
+from penstock.redaction import REDACTED, Redactor
 from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World
 
@@ -99,3 +101,58 @@ def test_what_is_said_in_a_batch_says_which(caplog: pytest.LogCaptureFixture) ->
     assert [marks(record)[3] for record in committed] == [0]
     on_thread = [record for record in own if record.threadName != threading.main_thread().name]
     assert {marks(record)[0] for record in on_thread} == {query.identity.id}
+
+
+_ours = logging.getLogger("penstock.some.module")
+
+
+def test_our_records_have_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    install_record_factory()
+    _ours.warning("cannot reach %s", "db://me:hunter2@host")
+    _ours.warning("%s of %s", 1, "token")
+    assert caplog.messages == [f"cannot reach db://{REDACTED}@host", "1 of token"]
+    assert caplog.records[-1].args == (1, "token")
+
+
+def test_our_records_have_no_secrets_of_the_query(caplog: pytest.LogCaptureFixture) -> None:
+    enter_query(LogContext("id", "run", None, Redactor(secrets=["hunter2"])))
+    _ours.warning("got hunter2")
+    leave_query()
+    _ours.warning("got hunter2")
+    assert caplog.messages == [f"got {REDACTED}", "got hunter2"]
+
+
+def test_tracebacks_in_our_records_have_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    install_record_factory()
+    for message in ("password=hunter2", "plain"):
+        try:
+            raise ValueError(message)
+        except ValueError:
+            _ours.warning("failed", exc_info=True)
+    hidden, plain = caplog.records
+    assert "hunter2" not in caplog.text
+    assert f"ValueError: password={REDACTED}" in caplog.text
+    assert hidden.exc_info is None
+    assert plain.exc_info is not None
+
+
+def test_records_of_others_are_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    install_record_factory()
+    _logger.warning("password=hunter2")
+    logging.getLogger("penstocking").warning("password=hunter2")
+    assert caplog.messages == ["password=hunter2"] * 2
+
+
+def test_a_failing_query_logs_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise RuntimeError("refused: password=hunter2")
+
+    world = World()
+    world.add_stream("a", range(3), Abilities(available_now=True, admission_control=True))
+    world.plan.on_run = fail
+    query = world.query(AvailableNowTrigger())
+    query.start()
+    with pytest.raises(StreamFailedError):
+        query.await_termination(PATIENCE)
+    assert f"refused: password={REDACTED}" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -27,7 +27,6 @@ from penstock.spark.session_facts import (
 _logger = logging.getLogger(__name__)
 
 _STOP_ACTIVE_RUN = "spark.sql.streaming.stopActiveRunOnRestart"
-_REDACTION_RULE = "spark.redaction.regex"
 
 
 class StreamingQueryManager(PySparkStreamingQueryManager):
@@ -106,7 +105,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         self, execution: StreamExecution, options: Mapping[str, str] | None = None
     ) -> None:
         """Start a run of a query that is registered: its first, or the next after a failure."""
-        OBSERVATORY.admit(execution, options, self._spark.conf.get(_REDACTION_RULE, None))
+        OBSERVATORY.admit(execution, options)
         try:
             execution.start()
         except BaseException:

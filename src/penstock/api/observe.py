@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from penstock.api.histogram import Histogram
 from penstock.api.lag import lag_between
-from penstock.api.redaction import Redactor
 from penstock.api.snapshot import (
     BatchSnapshot,
     Condition,
@@ -49,13 +48,11 @@ class Observatory:
         self,
         execution: StreamExecution,
         options: Mapping[str, str] | None = None,
-        redaction_rule: str | None = None,
     ) -> None:
-        """Watch a query that is about to start."""
-        redactor = Redactor(redaction_rule)
+        """Watch a query that is about to start. Its texts are shown without their secrets."""
         with self._lock:
             before = self._entries.pop(execution.identity.id, None)
-            entry = _Entry(execution, redactor, options or {}, self._now, before)
+            entry = _Entry(execution, options or {}, self._now, before)
             self._entries[execution.identity.id] = entry
         execution.reporter.observe(entry.take)
 
@@ -99,14 +96,13 @@ class _Entry:
     def __init__(
         self,
         execution: StreamExecution,
-        redactor: Redactor,
         options: Mapping[str, str],
         now: Callable[[], float],
         before: _Entry | None,
     ) -> None:
         self._execution: StreamExecution | None = execution
-        self._redactor = redactor
-        self._options = redactor.options(options)
+        self._redactor = execution.redactor
+        self._options = execution.redactor.options(options)
         self._now = now
         self._started_at = now()
         self._last_progress_at: float | None = None

@@ -174,7 +174,8 @@ class StreamingQuery(PySparkStreamingQuery):
 
     def explain_watermark(self) -> WatermarkReport:
         """Where each input's own watermark stands, and which one holds the query's back."""
-        return report_watermark(self._execution.runtime)
+        report = report_watermark(self._execution.runtime)
+        return report.redacted(self._execution.redactor.text)
 
     def watch(self, *, refresh: float = 0.5) -> Watch:
         """Show the query live from now on, until it ends or the watch is stopped.

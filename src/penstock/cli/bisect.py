@@ -13,6 +13,7 @@ import typer
 
 from penstock.cli.output import output_for
 from penstock.cli.run import key_value
+from penstock.redaction import DEFAULT_REDACTOR
 
 _NOT_REPRODUCED = 1
 _USAGE_ERROR = 2
@@ -67,21 +68,25 @@ def bisect(
             contextlib.redirect_stdout(sys.stderr),  # what the script prints is no result
         ):
             bisection = Bisection(
-                checkpoint, Path(work), batch, tell=lambda trial: typer.echo(str(trial), err=True)
+                checkpoint, Path(work), batch, tell=lambda trial: _say(str(trial))
             )
             report = bisect_script(
                 bisection, script, arguments or (), settings, with_sink=with_sink
             )
     except PenstockError as exc:
-        typer.echo(f"penstock: {exc}", err=True)
+        _say(f"penstock: {exc}")
         raise typer.Exit(_USAGE_ERROR) from exc
     except OSError as exc:
-        typer.echo(f"penstock: {_told(exc)}", err=True)
+        _say(f"penstock: {_told(exc)}")
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt as exc:
         raise typer.Exit(_STOPPED) from exc
     output_for(json).bisection(report)
     raise typer.Exit(0 if report.is_found else _NOT_REPRODUCED)
+
+
+def _say(text: str) -> None:
+    typer.echo(DEFAULT_REDACTOR.text(text), err=True)
 
 
 def _told(error: OSError) -> str:

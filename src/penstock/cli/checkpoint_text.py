@@ -19,6 +19,7 @@ from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
 from penstock.checkpoint.tools.offset_text import ranges
+from penstock.redaction import DEFAULT_REDACTOR
 
 _SHOWN_BATCHES = 10
 _SHOWN_DIFF_LINES = 12
@@ -125,7 +126,8 @@ class CheckpointText:
         )
 
     def error(self, error: Exception) -> None:
-        Console(file=sys.stderr).print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        text = escape(DEFAULT_REDACTOR.text(str(error)))
+        Console(file=sys.stderr).print(f"[red]Error:[/] {text}", soft_wrap=True)
 
     def _summary(self, report: CheckpointReport) -> None:
         if report.is_planned:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import output_for
+from penstock.redaction import DEFAULT_REDACTOR
 
 _USAGE_ERROR = 2
 
@@ -74,7 +75,7 @@ def crashtest(
             killed, not_passed = crashing.crash_test_script(run, points, every_batch=every_batch)
             report = crashing.judge(run, killed, not_passed, read_output)
     except PenstockError as exc:
-        typer.echo(f"penstock: {exc}", err=True)
+        typer.echo(f"penstock: {DEFAULT_REDACTOR.text(str(exc))}", err=True)
         raise typer.Exit(_USAGE_ERROR) from exc
     output_for(json).crash_report(report)
     raise typer.Exit(0 if report.is_exactly_once else 1)

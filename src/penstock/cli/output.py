@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.checkpoint_text import CheckpointText
+from penstock.redaction import DEFAULT_REDACTOR
 
 if TYPE_CHECKING:
     from penstock.api.bisect_report import BisectReport
@@ -131,15 +132,27 @@ class JsonOutput(Output):
         self._print({"undone": backup.to_dict(), "isDone": is_done})
 
     def error(self, error: Exception) -> None:
-        self._print({"error": str(error), "kind": type(error).__name__})
+        text = DEFAULT_REDACTOR.text(str(error))
+        self._print({"error": text, "kind": type(error).__name__})
 
     @staticmethod
     def _print(document: dict[str, Any]) -> None:
         print(json.dumps(document, indent=2))
 
 
+class _WithoutSecrets:
+    """An output whose methods get what they are to show without the secrets in it."""
+
+    def __init__(self, inner: Output) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        method = getattr(self._inner, name)
+        return lambda *shown, **how: method(*DEFAULT_REDACTOR.record(shown), **how)
+
+
 def output_for(as_json: bool) -> Output:
-    return JsonOutput() if as_json else TextOutput()
+    return cast(Output, _WithoutSecrets(JsonOutput() if as_json else TextOutput()))
 
 
 def _mark(good: bool) -> str:

@@ -1,4 +1,4 @@
-"""What is special about the engine's logging: one more level, and whose record a record is.
+"""What is special about the engine's logging: one more level, whose record a record is, no secrets.
 
 Every record that is made on a query's thread, by whatever logger, carries `query_id`, `run_id`,
 `query_name` and `batch_id`. On all other threads these are NONE, so that a format may name them:
@@ -7,6 +7,9 @@ Every record that is made on a query's thread, by whatever logger, carries `quer
         "%(asctime)s %(levelname)s [%(query_name)s batch %(batch_id)s] %(message)s",
         defaults={"query_name": "-", "batch_id": "-"},  # for records made before the first query
     )
+
+Records of Penstock's own loggers say nothing that the query's redactor hides, in the message and in
+the traceback.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+
+from penstock.redaction import DEFAULT_REDACTOR, Redactor
 
 TRACE = 5
 """Finer than DEBUG."""
@@ -33,11 +38,14 @@ class LogContext:
     query_id: str
     run_id: str
     query_name: str | None
+    redactor: Redactor = DEFAULT_REDACTOR
     batch_id: int = -1
 
 
 _context: ContextVar[LogContext | None] = ContextVar("penstock_query", default=None)
 _install_lock = threading.Lock()
+_OURS = __name__.partition(".")[0]
+_FORMATTER = logging.Formatter()
 
 
 def enter_query(context: LogContext) -> None:
@@ -80,4 +88,19 @@ class _QueryRecordFactory:
         record.run_id = context.run_id if context else NONE
         record.query_name = (context.query_name if context else None) or NONE
         record.batch_id = NONE if batch_id is None else batch_id
+        if record.name.partition(".")[0] == _OURS:
+            _redact(record, context.redactor if context else DEFAULT_REDACTOR)
         return record
+
+
+def _redact(record: logging.LogRecord, redactor: Redactor) -> None:
+    """Hide secrets in a record. One that has none stays as it was made, arguments and all."""
+    message = record.getMessage()
+    shown = redactor.text(message)
+    if shown != message:
+        record.msg, record.args = shown, ()
+    if record.exc_info:
+        traceback = _FORMATTER.formatException(record.exc_info)
+        shown = redactor.text(traceback)
+        if shown != traceback:  # handlers that would format the error themselves get this text
+            record.exc_text, record.exc_info = shown, None

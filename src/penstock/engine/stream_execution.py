@@ -19,7 +19,7 @@ from penstock.engine.events import QueryStartedEvent
 from penstock.engine.failure import stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
-from penstock.engine.log import LogContext, enter_query, leave_query
+from penstock.engine.log import LogContext, enter_query, install_record_factory, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter
@@ -41,6 +41,7 @@ from penstock.errors import (
     StreamFailedError,
     WrongThreadError,
 )
+from penstock.redaction import DEFAULT_REDACTOR, Redactor
 
 _logger = logging.getLogger(__name__)
 
@@ -69,10 +70,11 @@ class StreamExecution:
         hooks: Hooks | None = None,
         delete_checkpoint_on_stop: bool = False,
         on_terminated: Callable[[StreamExecution], None] | None = None,
+        redactor: Redactor = DEFAULT_REDACTOR,
     ) -> None:
         """Reads the checkpoint's id, or gives it one; nothing else happens before `start`.
 
-        `plan_factory` is called once, on the query's thread.
+        `plan_factory` is called once, on the query's thread. `redactor` knows the query's secrets.
         """
         self._session = session
         self._checkpoint = checkpoint
@@ -83,6 +85,7 @@ class StreamExecution:
         self._hooks = hooks or Hooks()
         self._delete_checkpoint_on_stop = delete_checkpoint_on_stop
         self._on_terminated = on_terminated
+        self.redactor = redactor
         faults.reach(FaultPoint.BEFORE_METADATA, -1)
         query_id = checkpoint.read_or_create_metadata().id
         faults.reach(FaultPoint.AFTER_METADATA, -1)
@@ -170,6 +173,7 @@ class StreamExecution:
 
     def start(self) -> None:
         """Start the thread; returns when it runs and the listeners have been told."""
+        install_record_factory()
         _logger.info(
             "Starting %s. Use %s to store the query checkpoint.",
             self.identity,
@@ -265,7 +269,7 @@ class StreamExecution:
     def _run_stream(self) -> None:
         error_class: str | None = None
         identity = self.identity
-        enter_query(LogContext(identity.id, identity.run_id, identity.name))
+        enter_query(LogContext(identity.id, identity.run_id, identity.name, self.redactor))
         try:
             self._session.enter(self.identity, self._description())
             self._session.post_event(

@@ -124,6 +124,24 @@ def bind_leaves(session: SparkStreamSession, analyzed: Any, checkpoint_root: str
     return _Binder(session, checkpoint_root).bind(analyzed)
 
 
+def source_options(jvm: Jvm, analyzed: Any) -> list[dict[str, str]]:
+    """The options that the sources of a plan were given, one mapping for each source."""
+    found = []
+    for node in _streaming_relations(jvm, analyzed):
+        if jvm.is_instance(node, "StreamingRelation"):
+            pairs = jvm.to_list(node.dataSource().options().toSeq())
+            found.append({pair._1(): pair._2() for pair in pairs})
+        else:
+            found.append(dict(node.extraOptions().asCaseSensitiveMap()))
+    return found
+
+
+def _streaming_relations(jvm: Jvm, analyzed: Any) -> list[Any]:
+    kinds = ("StreamingRelation", "StreamingRelationV2")
+    leaves = jvm.to_list(analyzed.collectLeaves())
+    return [leaf for leaf in leaves if any(jvm.is_instance(leaf, kind) for kind in kinds)]
+
+
 class _Binder:
     def __init__(self, session: SparkStreamSession, checkpoint_root: str) -> None:
         self._session = session
@@ -134,12 +152,9 @@ class _Binder:
 
     def bind(self, analyzed: Any) -> list[Leaf]:
         leaves: list[Leaf] = []
-        for node in self._jvm.to_list(analyzed.collectLeaves()):
-            if self._jvm.is_instance(node, "StreamingRelation") or self._jvm.is_instance(
-                node, "StreamingRelationV2"
-            ):
-                known = next((leaf for leaf in leaves if leaf.node.equals(node)), None)
-                leaves.append(known or self._bind_leaf(node))
+        for node in _streaming_relations(self._jvm, analyzed):
+            known = next((leaf for leaf in leaves if leaf.node.equals(node)), None)
+            leaves.append(known or self._bind_leaf(node))
         return leaves
 
     def _bind_leaf(self, node: Any) -> Leaf:

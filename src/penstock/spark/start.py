@@ -23,13 +23,17 @@ from penstock.engine.triggers import (
     ProcessingTimeTrigger,
     Trigger,
 )
+from penstock.redaction import Redactor
 from penstock.spark.gateway import Jvm
 from penstock.spark.hadoop_files import HadoopFiles
+from penstock.spark.leaves import source_options
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.session import FILE_MANAGER_CLASS, SparkStreamSession
 from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sink_names import require_sink_name
 from penstock.spark.support import require_supported
+
+_REDACTION_RULE = "spark.redaction.regex"
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ def prepare_query(
         hooks=request.hooks,
         delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
         on_terminated=on_terminated,
+        redactor=Redactor(df.sparkSession.conf.get(_REDACTION_RULE, None)).knowing(
+            request.sink.options, *source_options(jvm, spec.analyzed)
+        ),
     )
 
     def after_start() -> None:
