@@ -1,4 +1,4 @@
-"""The checkpoint that docs/checkpoint.md works on: made by hand, the same every time, no JVM."""
+"""A checkpoint of a query over a Kafka topic: made by hand, the same every time, no JVM."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from typer.main import get_command
 from penstock.api.runner import Outcome
 from penstock.cli.main import app
 from tests.docs.blocks import EXECUTED, PAGES, ROOT, SHOWN, Block, blocks_of, is_as_shown
-from tests.docs.clicks import clicks
 from tests.docs.reader import Reader
 
 DOCS = ROOT / "docs"
@@ -59,7 +58,6 @@ def test_a_page_about_checkpoints(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    clicks(tmp_path / "checkpoints" / "clicks")
     reader = Reader()
     for block in blocks_of(DOCS / page):
         reader.follow(block)
