@@ -69,6 +69,8 @@ def test_the_demo() -> None:
         [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    [shown] = [block.text for block in blocks_of(ROOT / "README.md") if block.info == "text"]
+    assert is_as_shown(ran.stdout, shown), ran.stdout
 
 
 # What the pages say about the code.
