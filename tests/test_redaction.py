@@ -277,6 +277,11 @@ def test_secrets_within_the_values_of_options_are_hidden_wherever_they_occur() -
     assert redactor.text("Plain required of u at /db") == "Plain required of u at /db"
 
 
+def test_a_plain_word_within_an_option_that_is_no_secret_is_left_in_other_texts() -> None:
+    redactor = Redactor().knowing({"schema": "struct<token:string>"})
+    assert redactor.text("a string") == "a string"
+
+
 @pytest.mark.parametrize("value", ["a", "no", "true", "False", ""])
 def test_a_value_that_tells_nothing_is_hidden_behind_its_name_only(value: str) -> None:
     redactor = Redactor().knowing({"token": value})

@@ -105,7 +105,10 @@ class Redactor:
         """A redactor that also hides the secrets in these options wherever they occur."""
         found: set[str] = set()
         for key, value in (item for given in options for item in given.items()):
-            found |= self._within(value) | ({value} if self.is_secret(key) else set())
+            if self.is_secret(key):
+                found |= {value, *self._within(value)}
+            else:  # `token:string` of a schema shall not hide that word everywhere
+                found |= {part for part in self._within(value) if not part.isalpha()}
         return Redactor(self._rule_text, self._secrets | found)
 
     def option(self, key: str, value: str) -> str:
