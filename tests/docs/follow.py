@@ -100,5 +100,7 @@ def _follow_block(reader: Reader, block: Block) -> None:
 
 
 if __name__ == "__main__":
+    if any(Path().iterdir()):
+        sys.exit("run this in an empty directory: what is in it is removed before each page")
     for name in sys.argv[1:]:
         follow(name)
