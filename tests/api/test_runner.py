@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+import penstock
 from penstock.api.runner import Outcome, run_script
 from tests.streams import eventually
 
 STREAMING_JOB = """
-import sys
+import logging, sys
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 
 def remember(batch, batch_id):
+    logging.getLogger("penstock.of_the_test").warning("in the batch")
     with open(sys.argv[1], "a") as out:
         print(batch_id, batch.count(), spark.conf.get("spark.sql.shuffle.partitions"), file=out)
 
@@ -29,6 +33,7 @@ query = (
     spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     .writeStream.foreachBatch(remember)
     .option("checkpointLocation", sys.argv[2])
+    .queryName("remembered")
     .start()
 )
 with open(sys.argv[1], "a") as out:
@@ -37,25 +42,42 @@ query.awaitTermination()
 """
 
 
-def _run(*arguments: str | Path) -> subprocess.Popen[bytes]:
+LIKE_SPARK = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN "
+"""How a line of Spark's log begins."""
+
+
+def _run(*arguments: str | Path, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "penstock.cli", "run", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
 
 
 def _lines(path: Path) -> Sequence[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_an_unmodified_script_runs_on_penstock(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "outcome"),
+    [(signal.SIGTERM, Outcome.TERMINATED), (signal.SIGINT, Outcome.INTERRUPTED)],
+)
+def test_an_unmodified_script_runs_on_penstock(
+    tmp_path: Path, number: signal.Signals, outcome: Outcome
+) -> None:
     job, out, checkpoint = tmp_path / "job.py", tmp_path / "out", tmp_path / "checkpoint"
     job.write_text(STREAMING_JOB)
-    child = _run("--conf", "spark.sql.shuffle.partitions=3", job, out, checkpoint)
+    setting = "spark.sql.shuffle.partitions=3"
+    with (tmp_path / "err").open("wb") as err:
+        child = _run("--conf", setting, job, out, checkpoint, stderr=err)
     try:
         eventually(lambda: len(_lines(out)) >= 3, "two batches")
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(60) == Outcome.STOPPED
+        child.send_signal(number)
+        assert child.wait(60) == outcome
     finally:
         child.kill()
+    said = (tmp_path / "err").read_text()
+    assert said.startswith(f"penstock: {job} runs on Penstock {penstock.__version__}\n")
+    assert re.search(f"(?m)^{LIKE_SPARK}penstock.api.advice: A foreachBatch function", said)
+    of_batch = re.escape("penstock.of_the_test: [remembered, batch 1] in the batch")
+    assert re.search(f"(?m)^{LIKE_SPARK}{of_batch}$", said)
     assert _lines(out)[0] == "penstock.api.query"
     assert _lines(out)[1] == "0 5 3"
     # Stopped at the batch boundary: whatever was planned is committed.
@@ -69,7 +91,7 @@ def test_an_unmodified_script_runs_on_penstock(tmp_path: Path) -> None:
         ("import sys; sys.exit(7)", 7),
         ("import sys; sys.exit('no')", Outcome.SCRIPT_FAILED),
         ("raise ValueError('broken')", Outcome.SCRIPT_FAILED),
-        ("raise KeyboardInterrupt", Outcome.STOPPED),
+        ("raise KeyboardInterrupt", Outcome.INTERRUPTED),
         ("from penstock import PenstockError\nraise PenstockError('died')", Outcome.QUERY_FAILED),
         ("import sys\nassert sys.argv[1:] == ['a', '-b']", Outcome.ENDED),
         ("assert __name__ == '__main__'", Outcome.ENDED),
@@ -78,8 +100,6 @@ def test_an_unmodified_script_runs_on_penstock(tmp_path: Path) -> None:
 def test_the_exit_code_tells_how_a_script_ended(tmp_path: Path, body: str, code: int) -> None:
     job = tmp_path / "job.py"
     job.write_text(body)
-    import penstock
-
     try:
         assert run_script(job, ["a", "-b"]) == code
     finally:

@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+import penstock
 from penstock.api.backoff import Backoff
 from penstock.api.health import DEFAULT_STALL_SECONDS
 from penstock.api.observe import RESTARTS_VARIABLE
@@ -49,18 +50,19 @@ def run(script: Path, *options: str) -> Result:
 
 def test_nothing_is_served_unless_asked_for() -> None:
     before = threading.active_count()
-    with Observing().running():
+    with Observing().running("job.py"):
         assert threading.active_count() == before
 
 
 def test_metrics_and_page_are_served_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
-    with Observing(metrics_port=0, web_port=0, watch=True).running():
+    with Observing(metrics_port=0, web_port=0, watch=True).running("job.py"):
         names = {thread.name for thread in threading.enumerate()}
         assert {"penstock metrics", "penstock web", "penstock watch"} <= names
-    said = capsys.readouterr().err
-    assert "penstock: metrics at http://127.0.0.1:" in said
-    assert "penstock: live page at http://127.0.0.1:" in said
-    assert "penstock: token to stop a query: " in said
+    line, token = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"penstock: job.py runs on Penstock {penstock.__version__}; ")
+    assert "; metrics at http://127.0.0.1:" in line
+    assert "; live page at http://127.0.0.1:" in line
+    assert token.startswith("penstock: token to stop a query: ")
     names = {thread.name for thread in threading.enumerate()}
     assert not {"penstock metrics", "penstock web", "penstock watch"} & names
 
@@ -140,13 +142,13 @@ def test_a_port_has_sixteen_bits(script: Path, server: str, port: str) -> None:
 def test_one_server_is_stopped_when_the_other_cannot_listen(taken: int) -> None:
     before = threading.active_count()
     observing = Observing(metrics_port=0, web_port=taken)
-    with pytest.raises(typer.BadParameter), observing.running():
+    with pytest.raises(typer.BadParameter), observing.running("job.py"):
         pass
     assert threading.active_count() == before
 
 
 def test_an_error_of_what_is_run_is_not_one_of_the_servers() -> None:
-    with pytest.raises(FileNotFoundError), Observing(metrics_port=0).running():
+    with pytest.raises(FileNotFoundError), Observing(metrics_port=0).running("job.py"):
         raise FileNotFoundError("of the script")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from pyspark.logger import PySparkLogger
 
@@ -30,7 +29,7 @@ class ScriptOverError(SystemExit):
 
 def bisect_script(
     bisection: Bisection,
-    script: Path,
+    script: str | os.PathLike[str],
     arguments: Sequence[str] = (),
     conf: Mapping[str, str] = {},
     *,
@@ -52,7 +51,7 @@ def bisect_script(
         raise catcher.error
     if catcher.report is not None:
         return catcher.report
-    if code == Outcome.STOPPED:
+    if code in (Outcome.INTERRUPTED, Outcome.TERMINATED):
         raise KeyboardInterrupt
     raise ExecutionError(catcher.why_nothing(script, code))
 
@@ -102,7 +101,7 @@ class _Catcher:
             self.error.__cause__ = exc
         raise ScriptOverError(0)
 
-    def why_nothing(self, script: Path, code: int) -> str:
+    def why_nothing(self, script: str | os.PathLike[str], code: int) -> str:
         started = f" It started others, on {', '.join(self._others)}." if self._others else ""
         return (
             f"{script} ended with {code} and did not start a query on {self._bisection.root}."

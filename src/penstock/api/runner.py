@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import runpy
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,6 +18,8 @@ from pyspark import SparkContext
 
 from penstock.api.install import install
 from penstock.api.manager import running_queries
+from penstock.api.run_log import logging_like_spark
+from penstock.api.script import report_uncaught, run_as_main
 from penstock.errors import PenstockError
 from penstock.spark.java import prepare_environment
 
@@ -36,7 +36,8 @@ class Outcome(IntEnum):
     ENDED = 0
     SCRIPT_FAILED = 1
     QUERY_FAILED = 3
-    STOPPED = 130
+    INTERRUPTED = 128 + signal.SIGINT
+    TERMINATED = 128 + signal.SIGTERM
 
 
 def run_script(
@@ -47,28 +48,39 @@ def run_script(
     `conf` is given to the Spark session that the script makes. SIGTERM and the first Ctrl-C let
     every running batch be committed and stop the queries then; a second one stops them at once.
     Returns the exit code: an Outcome, or what the script itself exited with. The error of a
-    script that failed is printed.
+    script that failed is printed as Python prints it.
     """
     prepare_environment()
     if conf:
         os.environ[_SUBMIT_ARGS] = _submit_arguments(conf)
     install()
-    path = Path(script)
     stopper = _Stopper()
-    with stopper.on_signals(), _script_environment(path, arguments):
+    with stopper.on_signals(), logging_like_spark():
+        error: BaseException | None = None
         try:
-            runpy.run_path(str(path), run_name="__main__")
+            run_as_main(os.fspath(script), arguments)
         except SystemExit as exc:
             return _exit_code(exc)
-        except KeyboardInterrupt:
-            return Outcome.STOPPED
-        except (pyspark.errors.StreamingQueryException, PenstockError):
-            sys.excepthook(*sys.exc_info())
+        except BaseException as exc:
+            error = exc
+        if error is not None and not (isinstance(error, KeyboardInterrupt) and stopper.signal):
+            return _report(error)  # not while it is handled: sys.excepthook finds no context
+    return Outcome.ENDED if stopper.signal is None else Outcome(128 + stopper.signal)
+
+
+def _report(error: BaseException) -> int:
+    """Print the error of a script; the exit code it ends with."""
+    try:
+        report_uncaught(error)
+    except SystemExit as exc:
+        return _exit_code(exc)
+    match error:
+        case KeyboardInterrupt():
+            return Outcome.INTERRUPTED
+        case pyspark.errors.StreamingQueryException() | PenstockError():
             return Outcome.QUERY_FAILED
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
+        case _:
             return Outcome.SCRIPT_FAILED
-    return Outcome.STOPPED if stopper.was_asked else Outcome.ENDED
 
 
 def _submit_arguments(conf: Mapping[str, str]) -> str:
@@ -92,29 +104,15 @@ def _exit_code(exit_request: SystemExit) -> int:
     return Outcome.SCRIPT_FAILED
 
 
-@contextlib.contextmanager
-def _script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """`sys.argv` and `sys.path` as the script would find them if Python had been called on it."""
-    argv, search_path = sys.argv[:], sys.path[:]
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, search_path
-
-
 class _Stopper:
     """Stops the queries of the process when it is told to end."""
 
     def __init__(self) -> None:
         self._requests = 0
+        self.signal: int | None = None
+        """The first signal that told it so."""
         self._is_over = False
         self._finished = threading.Event()
-
-    @property
-    def was_asked(self) -> bool:
-        return self._requests > 0
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -144,9 +142,10 @@ class _Stopper:
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._is_over:
             raise KeyboardInterrupt
+        self.signal = self.signal or number
         self._requests += 1
         if self._requests > 2:
             raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import output_for
-from penstock.cli.run import key_value
+from penstock.cli.run import Script, key_value
 from penstock.redaction import DEFAULT_REDACTOR
 
 _NOT_REPRODUCED = 1
@@ -21,7 +21,7 @@ _STOPPED = 130
 
 
 def bisect(
-    script: Annotated[Path, typer.Argument(help="The script to run.", exists=True, dir_okay=False)],
+    script: Script,
     checkpoint: Annotated[str, typer.Option(help="The query's checkpoint. It is only read.")],
     arguments: Annotated[
         list[str] | None,
@@ -46,7 +46,8 @@ def bisect(
         ),
     ] = False,
     conf: Annotated[
-        list[str] | None, typer.Option(help="A Spark setting, key=value. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -54,7 +55,9 @@ def bisect(
 
     The script is run as by `penstock run` until it starts the query of the checkpoint. In its
     place, parts of the batch are run on copies of the checkpoint. Other queries of the script are
-    not started. Exit codes: 0 found, 1 the batch does not fail when it is run again, 2 it could
+    not started.
+
+    Exit codes: 0 found, 1 the batch does not fail when it is run again, 2 it could
     not be bisected, 130 stopped.
     """
     from penstock.api.bisect import Bisection

@@ -52,7 +52,7 @@ NOT_READABLE = 2
 @app.command()
 def show(
     directory: Directory,
-    batch: Annotated[int | None, typer.Argument(metavar="[N]", help="One batch, closely.")] = None,
+    batch: Annotated[int | None, typer.Argument(metavar="N", help="One batch, closely.")] = None,
     all: Annotated[bool, typer.Option("--all", help="All batches, not only the last ten.")] = False,
     json: Json = False,
 ) -> None:
@@ -79,8 +79,8 @@ def verify(directory: Directory, json: Json = False) -> None:
 
 @app.command()
 def diff(
-    left: Annotated[str, typer.Argument(metavar="DIR")],
-    right: Annotated[str, typer.Argument(metavar="DIR")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="One checkpoint.")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The other.")],
     json: Json = False,
 ) -> None:
     """Show where two checkpoints differ.
@@ -145,7 +145,9 @@ def skip(
 def set_offset(
     directory: Directory,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Its number or name.")],
-    offset: Annotated[str, typer.Argument(metavar="JSON", help="Or - for its beginning.")],
+    offset: Annotated[
+        str, typer.Argument(metavar="JSON", help="Its offset, or - for its beginning.")
+    ],
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,

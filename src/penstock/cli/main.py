@@ -13,13 +13,35 @@ from penstock.cli.output import output_for
 from penstock.cli.run import run
 
 app = typer.Typer(
-    help="A micro-batch stream-execution engine in Python that drives Spark.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode="markdown",  # joins the lines of a docstring into paragraphs
 )
 app.add_typer(checkpoint.app, name="checkpoint")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from penstock import __version__
+
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """A micro-batch stream-execution engine in Python that drives Spark."""
 
 
 @app.command()
@@ -31,12 +53,20 @@ def version() -> None:
 
 
 @app.command()
-def doctor(json: Json = False) -> None:
-    """Check Python, Java, Spark and every internal class of Spark that Penstock needs."""
+def doctor(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show each internal class that was looked up.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check Python, Java, Spark and every internal class of Spark that Penstock needs.
+
+    Exit codes: 0 Penstock runs here, 1 it does not, and what is missing is shown.
+    """
     from penstock.api.doctor import diagnose
 
     diagnosis = diagnose()
-    output_for(json).diagnosis(diagnosis)
+    output_for(json).diagnosis(diagnosis, verbose=verbose)
     raise typer.Exit(0 if diagnosis.is_healthy else 1)
 
 

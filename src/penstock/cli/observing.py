@@ -40,13 +40,18 @@ class Observing:
         return options
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Show and serve meanwhile. Says on standard error where things are to be found.
+    def running(self, script: str) -> Iterator[None]:
+        """Show and serve meanwhile.
+
+        One line on standard error says that the script runs on Penstock, in which version, and
+        where things are to be found; a second one the token to stop a query on the live page.
 
         Raises typer.BadParameter at the start if a server cannot listen where it is to.
         """
         import penstock
 
+        line = f"penstock: {script} runs on Penstock {penstock.__version__}"
+        token = None
         with contextlib.ExitStack() as stack:
             if self.metrics_port is not None:
                 with _listening("metrics", self.metrics_host, self.metrics_port):
@@ -54,15 +59,18 @@ class Observing:
                         self.metrics_port, self.metrics_host, stall_seconds=self.stall_seconds
                     )
                 stack.enter_context(metrics)
-                typer.echo(f"penstock: metrics at {metrics.url}metrics", err=True)
+                line += f"; metrics at {metrics.url}metrics"
             if self.web_port is not None:
                 with _listening("web", self.web_host, self.web_port):
                     web = penstock.serve_web(
                         self.web_port, self.web_host, stall_seconds=self.stall_seconds
                     )
                 stack.enter_context(web)
-                typer.echo(f"penstock: live page at {web.address}", err=True)
-                typer.echo(f"penstock: token to stop a query: {web.token}", err=True)
+                line += f"; live page at {web.address}"
+                token = web.token
+            typer.echo(line, err=True)
+            if token is not None:
+                typer.echo(f"penstock: token to stop a query: {token}", err=True)
             if self.watch:
                 stack.enter_context(penstock.watch())
             yield

@@ -28,7 +28,7 @@ class Output(ABC):
     """A way to show what the commands find out."""
 
     @abstractmethod
-    def diagnosis(self, diagnosis: Diagnosis) -> None: ...
+    def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None: ...
 
     @abstractmethod
     def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None: ...
@@ -68,14 +68,20 @@ class TextOutput(CheckpointText, Output):
     def __init__(self) -> None:
         super().__init__(Console())
 
-    def diagnosis(self, diagnosis: Diagnosis) -> None:
+    def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         for finding in diagnosis.findings:
             self._console.print(
                 _mark(finding.is_good), f"[bold]{finding.subject}[/]", Text(finding.found)
             )
+        missing = [verdict for verdict in diagnosis.internals if not verdict.found]
         if diagnosis.internals:
-            self._console.print("[bold]Spark's internals[/]")
-        for verdict in diagnosis.internals:
+            there = len(diagnosis.internals) - len(missing)
+            self._console.print(
+                _mark(not missing),
+                "[bold]Spark's internals[/]",
+                f"{there} of {len(diagnosis.internals)} classes found",
+            )
+        for verdict in diagnosis.internals if verbose else missing:
             self._console.print(
                 " ",
                 _mark(verdict.found),
@@ -99,7 +105,7 @@ class TextOutput(CheckpointText, Output):
 class JsonOutput(Output):
     """For programs: one JSON document."""
 
-    def diagnosis(self, diagnosis: Diagnosis) -> None:
+    def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         self._print(diagnosis.to_dict())
 
     def crash_report(self, report: CrashReport) -> None:

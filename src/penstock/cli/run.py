@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -23,38 +22,80 @@ _LAST_PORT = 65535
 _PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
+def existing_file(path: str) -> str:
+    """The path of a script, as it was typed. Raises typer.BadParameter if it is no file."""
+    if not os.path.exists(path):
+        raise typer.BadParameter(f"File {path!r} does not exist.")
+    if os.path.isdir(path):
+        raise typer.BadParameter(f"File {path!r} is a directory.")
+    return path
+
+
+# A text and no Path, which would make `job.py` of `./job.py`.
+Script = Annotated[str, typer.Argument(help="The script to run.", callback=existing_file)]
+
+
 def run(
-    script: Annotated[Path, typer.Argument(help="The script to run.", exists=True, dir_okay=False)],
+    script: Script,
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Its arguments.", show_default=False)
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(help="A Spark setting, key=value. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable."),
     ] = None,
-    restart: Annotated[str, typer.Option(help="`never`, or `on-failure`.")] = "never",
-    max_restarts: Annotated[int, typer.Option(help="Give up after so many restarts.")] = 10,
-    backoff: Annotated[float, typer.Option(help="Seconds before the first restart.")] = 1.0,
-    max_backoff: Annotated[float, typer.Option(help="The longest wait, in seconds.")] = 60.0,
+    restart: Annotated[
+        str, typer.Option(metavar="WHEN", help="Start the script again: never, or on-failure.")
+    ] = "never",
+    max_restarts: Annotated[
+        int, typer.Option(metavar="N", help="Give up after so many restarts.")
+    ] = 10,
+    backoff: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The wait before the first restart.")
+    ] = 1.0,
+    max_backoff: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The longest wait before a restart.")
+    ] = 60.0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the queries live.")] = False,
     metrics_port: Annotated[
         int | None,
-        typer.Option(min=0, max=_LAST_PORT, help="Serve /metrics and /healthz on this port."),
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=_LAST_PORT,
+            help="Serve /metrics and /healthz on this port; 0 takes a free one.",
+        ),
     ] = None,
-    metrics_host: Annotated[str, typer.Option(help="Who may ask: an address.")] = LOOPBACK,
+    metrics_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The address that metrics are served on.")
+    ] = LOOPBACK,
     web_port: Annotated[
-        int | None, typer.Option(min=0, max=_LAST_PORT, help="Serve the live page on this port.")
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=_LAST_PORT,
+            help="Serve the live page on this port; 0 takes a free one.",
+        ),
     ] = None,
-    web_host: Annotated[str, typer.Option(help="Who may look: an address.")] = LOOPBACK,
+    web_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The address that the page is served on.")
+    ] = LOOPBACK,
     stall_seconds: Annotated[
-        float, typer.Option(help="So long in one trigger, and a query counts as stuck.")
+        float,
+        typer.Option(
+            metavar="SECONDS", help="So long in one trigger, and a query counts as stuck."
+        ),
     ] = STALL_SECONDS,
 ) -> None:
     """Run a PySpark script unchanged, its streaming queries on Penstock.
 
     SIGTERM and the first Ctrl-C stop the queries when the running batch is committed, a second one
-    at once. Exit codes: 0 the script ended, 1 it failed, 2 it was not run, the command line being
-    wrong or a port taken, 3 a query failed, 130 it was stopped; else what the script itself exited
-    with.
+    at once.
+
+    Exit codes: 0 the script ended, 1 it failed, 2 it was not run, the command line being wrong or
+    a port taken, 3 a query failed, 130 it was stopped by Ctrl-C, 143 by SIGTERM; else what the
+    script itself exited with.
     """
     settings = dict(key_value(setting) for setting in conf or ())
     observing = Observing(
@@ -65,7 +106,7 @@ def run(
     if restart == "never":
         from penstock.api.runner import run_script
 
-        with observing.running():
+        with observing.running(script):
             code = run_script(script, arguments or (), settings)
         raise typer.Exit(code)
     if restart != "on-failure":
@@ -79,7 +120,7 @@ def run(
     command = [sys.executable, "-m", "penstock.cli", "run"]
     command += [part for setting in conf or () for part in ("--conf", setting)]
     command += observing.arguments()
-    command += [str(script), *(arguments or ())]
+    command += [script, *(arguments or ())]
     raise typer.Exit(supervise(command, policy))
 
 

@@ -1,0 +1,76 @@
+"""Log lines of Penstock beside those of Spark, and like them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+
+from penstock.engine.log import NONE
+
+_ROOT = "penstock"
+_TIME = "%y/%m/%d %H:%M:%S"
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+
+
+class SparkLikeFormatter(logging.Formatter):
+    """Time, level and logger as in Spark's default pattern, then the query and its batch.
+
+    26/11/16 21:22:54 WARN penstock.engine.run_batch: [counts, batch 3] text
+
+    A query without a name is shown by its id. What no query says has no brackets.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(datefmt=_TIME)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        level = _LEVELS.get(record.levelname, record.levelname)
+        time = self.formatTime(record, self.datefmt)
+        return f"{time} {level} {record.name}: {_whose(record)}{record.message}"
+
+    def usesTime(self) -> bool:  # noqa: N802  # logging's name
+        return False  # formatMessage makes it
+
+
+class _LastResort(logging.Handler):
+    """Python's handler for programs that configure no logging, but for the records of Penstock."""
+
+    def __init__(self, before: logging.Handler) -> None:
+        super().__init__(before.level)
+        self._before = before
+        self.setFormatter(SparkLikeFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] != _ROOT:
+            self._before.emit(record)
+            return
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)
+        except Exception:
+            self.handleError(record)
+
+
+@contextlib.contextmanager
+def logging_like_spark() -> Iterator[None]:
+    """Meanwhile, records of Penstock that no handler takes are printed like Spark's.
+
+    A program that configures logging gets them through its own handlers, as ever.
+    """
+    before = logging.lastResort
+    if before is not None:
+        logging.lastResort = _LastResort(before)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        logging.lastResort = before
+
+
+def _whose(record: logging.LogRecord) -> str:
+    query_id = getattr(record, "query_id", NONE)
+    if query_id == NONE:
+        return ""
+    name, batch = getattr(record, "query_name", NONE), getattr(record, "batch_id", NONE)
+    shown = query_id if name == NONE else name
+    return f"[{shown}] " if batch == NONE else f"[{shown}, batch {batch}] "
