@@ -122,8 +122,13 @@ def test_of_a_query_with_state_there_is_the_input(session: SparkSession, checkpo
 
 def test_a_batch_that_is_not_there(session: SparkSession, checkpoint: Path) -> None:
     query = read_stream(Numbers(4), session)
-    with pytest.raises(MissingBatchError, match="it has none"):
-        penstock.replay(query, checkpoint)
+    for directory in (checkpoint, checkpoint.parent):
+        with pytest.raises(MissingBatchError, match=r"is not a checkpoint.*checkpointLocation"):
+            penstock.replay(query, directory)
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text('{"id":"00000000-0000-0000-0000-000000000000"}')
+    with pytest.raises(MissingBatchError, match="has no batch yet"):
+        penstock.replay(query, checkpoint, 0)
     writer = write_stream(query).format("noop").trigger(once=True)
     writer.start(checkpointLocation=str(checkpoint)).awaitTermination()
     with pytest.raises(MissingBatchError, match=r"batch 7 is not planned.*has batches 0 to 0"):

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark.sql.streaming
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkWriter
 
-from penstock import DataStreamWriter, read_stream, write_stream
+import penstock
+from penstock import DataStreamWriter, StreamingQuery, read_stream, write_stream
 from penstock.errors import UnsupportedError
 from tests.streams import Numbers, column, log_entries
 
@@ -100,6 +102,31 @@ def test_other_engines_triggers_are_refused_with_those_that_are_supported(
     with pytest.raises(UnsupportedError, match=r"Use processingTime, once or availableNow"):
         writer.start()
     assert not checkpoint.exists()
+
+
+def test_the_way_to_spark_s_engine_is_one_that_works(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    def refused(writer: PySparkWriter) -> str:
+        with pytest.raises(UnsupportedError) as caught:
+            writer.format("console").trigger(continuous="1 second").start()
+        return str(caught.value)
+
+    rows = session.readStream.format("rate").load()
+    assert refused(write_stream(rows)).endswith("Spark's own engine: df.writeStream.")
+    penstock.install()
+    try:
+        told = refused(rows.writeStream)
+        assert "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream" in told
+        assert "until penstock.uninstall()" in told
+        spark_s = pyspark.sql.streaming.DataStreamWriter  # type: ignore[attr-defined]
+        writer = spark_s(rows).format("noop")
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(continuous="1 second").start()
+        assert not isinstance(query, StreamingQuery)
+        query.stop()
+    finally:
+        penstock.uninstall()
 
 
 def test_it_has_every_method_of_pyspark_s_writer(session: SparkSession) -> None:

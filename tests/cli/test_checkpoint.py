@@ -147,7 +147,15 @@ def test_a_change_is_shown_first_made_with_yes_and_undone(
     assert content_of(checkpoint) != before
     assert "can undo" in run("show", checkpoint).stdout
 
-    assert "Would take back" in run("undo", checkpoint).stdout
+    preview = json_of("undo", checkpoint)["changes"]
+    there = {change["path"] for change in preview if change["change"] == "restore"}
+    gone = {change["path"] for change in preview if change["change"] == "delete"}
+    assert there <= before.keys() | {str(Path(path).parent) for path in before}
+    assert not gone & before.keys()
+    assert there or gone
+    text = run("undo", checkpoint).stdout
+    assert "Would take back" in text
+    assert ("restore" in text) == bool(there)
     assert "Undone" in run("undo", checkpoint, "--yes").stdout
     assert content_of(checkpoint) == before
     assert "nothing to undo" in run("undo", checkpoint, code=1).output

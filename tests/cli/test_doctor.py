@@ -7,10 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from penstock.api.doctor import Diagnosis, Finding
+from penstock.cli.main import app
 from penstock.cli.output import TextOutput
 from penstock.spark.internals import INTERNAL_CLASSES
+from penstock.spark.support import Verdict
 
 
 def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> None:
@@ -26,3 +29,41 @@ def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> Non
 def test_what_was_found_is_shown_as_it_is(found: str, capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(Diagnosis([Finding("Spark", found, False)], ()))
     assert f"Spark {found}" in capsys.readouterr().out
+
+
+def diagnosis(*, is_found: bool) -> Diagnosis:
+    good = [Finding(name, "as wanted", True) for name in ("Python", "PySpark", "Java", "Spark")]
+    found = [Verdict("There", "org.There", "one thing", True)] * 50
+    return Diagnosis(good, [*found, Verdict("Perhaps", "org.Perhaps", "another", is_found)])
+
+
+def test_when_all_is_well_a_few_lines_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().diagnosis(diagnosis(is_found=True))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 10
+    assert "✓ Spark's internals 51 of 51 classes found" in lines
+    assert lines[-1] == "Penstock runs here."
+
+
+def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().diagnosis(diagnosis(is_found=False))
+    text = capsys.readouterr().out
+    assert "✗ Spark's internals 50 of 51 classes found" in text
+    assert "✗ org.Perhaps another" in text
+    assert "org.There" not in text
+    assert "Penstock does not run here" in text
+
+
+def test_all_of_it_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+    TextOutput().diagnosis(diagnosis(is_found=True), verbose=True)
+    assert capsys.readouterr().out.count("org.There") == 50
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_the_exit_code_says_whether_penstock_runs_here(
+    is_found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.api.doctor.diagnose", lambda: diagnosis(is_found=is_found))
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == (0 if is_found else 1)
+    assert ("org.Perhaps" in result.output) == (not is_found)

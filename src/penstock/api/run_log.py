@@ -25,12 +25,12 @@ class SparkLikeFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__(datefmt=_TIME)
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+    def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
         level = _LEVELS.get(record.levelname, record.levelname)
         time = self.formatTime(record, self.datefmt)
         return f"{time} {level} {record.name}: {_whose(record)}{record.message}"
 
-    def usesTime(self) -> bool:  # noqa: N802  # logging's name
+    def usesTime(self) -> bool:  # logging's name
         return False  # formatMessage makes it
 
 
@@ -60,7 +60,7 @@ def logging_like_spark() -> Iterator[None]:
     """
     before = logging.lastResort
     if before is not None:
-        logging.lastResort = _LastResort(before)  # type: ignore[assignment]
+        logging.lastResort = _LastResort(before)
     try:
         yield
     finally:

@@ -63,7 +63,7 @@ def _is_runner(module: str) -> bool:
 def _read_code(path: str) -> CodeType | None:
     """The code in a file of byte code; None if it is another file."""
     with io.open_code(path) as file:
-        code: CodeType | None = pkgutil.read_code(file)  # type: ignore[attr-defined]
+        code: CodeType | None = pkgutil.read_code(file)
         return code
 
 

@@ -30,6 +30,7 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.errors import ExecutionError, UnsupportedError
+from penstock.spark.advice import warn_of_misspelt_sink_options
 from penstock.spark.session_facts import processing_time_trigger
 from penstock.spark.sink_factory import SinkRequest
 from penstock.spark.start import StartRequest, prepare_query
@@ -280,7 +281,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             raise UnsupportedError(
                 f"Penstock runs micro-batches; the trigger {self._refused_trigger!r} is not "
                 "supported. Use processingTime, once or availableNow, or start this query with "
-                "Spark's own engine (df.writeStream)."
+                f"Spark's own engine: {self._way_to_spark()}."
             )
         intercept = start_interceptor()
         if intercept is not None:
@@ -294,11 +295,22 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._advise()
         return query
 
+    def _way_to_spark(self) -> str:
+        """The call that leads to Spark's own engine, as things are now."""
+        if isinstance(self._df.writeStream, DataStreamWriter):
+            return (
+                "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream, which is "
+                "Penstock's until penstock.uninstall()"
+            )
+        return "df.writeStream"
+
     def _prepare(
         self, path: str | None, table: str | None
     ) -> tuple[StreamExecution, Callable[[], None]]:
+        sink = self._sink_request()
+        warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
-            sink=self._sink_request(),
+            sink=sink,
             trigger=self._trigger_of_this_start(),
             path=path,
             table=table,

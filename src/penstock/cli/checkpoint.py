@@ -217,11 +217,13 @@ def undo(
     with _errors(json):
         root = CheckpointView(directory).root
         last = backup.check_undo(root)
+        steps = backup.reversal(root, last)
         if yes:
             with exclusive(root, "undo", stopped=stopped):
                 last = backup.check_undo(root)
+                steps = backup.reversal(root, last)
                 backup.revert(root, last)
-        output_for(json).undone(last, is_done=yes)
+        output_for(json).undone(last, steps, is_done=yes)
 
 
 def _carry_out(

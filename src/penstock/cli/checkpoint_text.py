@@ -31,7 +31,12 @@ _SEVERITY = {
     Severity.WARNING: ("yellow", "!"),
     Severity.INFO: ("cyan", "i"),
 }
-_SIGNS = {"create": ("green", "+"), "replace": ("yellow", "~"), "delete": ("red", "-")}
+_SIGNS = {
+    "create": ("green", "+"),
+    "replace": ("yellow", "~"),
+    "delete": ("red", "-"),
+    "restore": ("green", "+"),
+}
 
 
 class CheckpointText:
@@ -115,14 +120,15 @@ class CheckpointText:
         for warning in fork.warnings:
             self._line(f"[yellow]![/] {escape(warning)}")
 
-    def undone(self, backup: Backup, *, is_done: bool) -> None:
+    def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
         if is_done:
             self._line(f"[green]Undone:[/] {escape(backup.operation)}.")
             return
-        self._changes([{**change, "diff": []} for change in backup.changes])
+        self._changes([{**step, "diff": []} for step in steps])
         self._line(
-            f"[bold]Would take back these changes of `{escape(backup.operation)}`, made "
-            f"{_time(backup.made_at_ms)}.[/] Nothing was changed. Repeat with --yes to do it."
+            f"[bold]Would take back `{escape(backup.operation)}`, made "
+            f"{_time(backup.made_at_ms)}, in this way.[/] Nothing was changed. Repeat with --yes "
+            "to do it."
         )
 
     def error(self, error: Exception) -> None:
@@ -229,7 +235,8 @@ class CheckpointText:
 
     def _changes(self, changes: Sequence[dict[str, Any]]) -> None:
         """All changes. A checksum that goes with its file is not listed; long runs are cut."""
-        deleted = {change["path"] for change in changes if change["change"] == "delete"}
+        whole = ("delete", "restore")
+        deleted = {change["path"] for change in changes if change["change"] in whole}
         own = [change for change in changes if _checked_file(change["path"]) not in deleted]
         for run in _runs(own):
             shown = run if len(run) <= _SHOWN_RUN else run[: _SHOWN_RUN - 1]

@@ -50,7 +50,8 @@ class Output(ABC):
     def fork(self, fork: Fork) -> None: ...
 
     @abstractmethod
-    def undone(self, backup: Backup, *, is_done: bool) -> None: ...
+    def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
+        """What undoing a command changes, step by step, or has changed."""
 
     @abstractmethod
     def crash_report(self, report: CrashReport) -> None: ...
@@ -134,8 +135,8 @@ class JsonOutput(Output):
     def fork(self, fork: Fork) -> None:
         self._print(fork.to_dict())
 
-    def undone(self, backup: Backup, *, is_done: bool) -> None:
-        self._print({"undone": backup.to_dict(), "isDone": is_done})
+    def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
+        self._print({"undone": backup.to_dict(), "changes": list(steps), "isDone": is_done})
 
     def error(self, error: Exception) -> None:
         text = DEFAULT_REDACTOR.text(str(error))

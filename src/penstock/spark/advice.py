@@ -1,16 +1,24 @@
-"""Warnings about what a first batch settles for good."""
+"""Warnings about what a first batch settles for good, and about options nobody reads."""
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
 
 from penstock.checkpoint import CheckpointDirectory
+from penstock.spark.gateway import Jvm
+from penstock.spark.known_options import misspelt_in_sink, misspelt_in_source
 from penstock.spark.session import SparkStreamSession
 
 _logger = logging.getLogger(__name__)
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = "200"
+
+_said: set[tuple[str, str, str]] = set()
+_said_lock = threading.Lock()
 
 
 def warn_of_default_partitions(
@@ -30,3 +38,34 @@ def warn_of_default_partitions(
         _PARTITIONS,
         _DEFAULT_PARTITIONS,
     )
+
+
+def warn_of_misspelt_source_options(jvm: Jvm, relation: Any) -> None:
+    """Warn of options of a streaming relation that its source does not know. Spark is silent."""
+    if jvm.is_instance(relation, "StreamingRelation"):
+        data_source = relation.dataSource()
+        source, names = str(data_source.className()), data_source.options().keys().mkString("\n")
+    else:
+        source = str(relation.sourceName())
+        keys = relation.extraOptions().asCaseSensitiveMap().keySet()
+        names = jvm.cls("java.lang.String").join("\n", keys)
+    _warn_of_misspelt("source", source, misspelt_in_source(source, str(names).splitlines()))
+
+
+def warn_of_misspelt_sink_options(sink_format: str, options: Mapping[str, str]) -> None:
+    """Warn of options that neither the writer nor the sink knows."""
+    _warn_of_misspelt("sink", sink_format, misspelt_in_sink(sink_format, options))
+
+
+def _warn_of_misspelt(kind: str, name: str, misspelt: Mapping[str, str]) -> None:
+    for option, nearest in misspelt.items():
+        with _said_lock:
+            if (kind, name, option) in _said:
+                continue
+            _said.add((kind, name, option))
+        _logger.warning(
+            "The option %s is not one of the %s, and is ignored. Did you mean %s?",
+            option,
+            f"{kind} {name}" if name else kind,
+            nearest,
+        )

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.data_stream import DataStream
 from penstock.errors import InvalidBatchError, UnsupportedError
+from penstock.spark.advice import warn_of_misspelt_source_options
 from penstock.spark.batch_functions import BatchFunctions
 from penstock.spark.gateway import Jvm
 from penstock.spark.python_source import PythonSourceStream, find_registered
@@ -154,6 +155,8 @@ class _Binder:
         leaves: list[Leaf] = []
         for node in _streaming_relations(self._jvm, analyzed):
             known = next((leaf for leaf in leaves if leaf.node.equals(node)), None)
+            if known is None:
+                warn_of_misspelt_source_options(self._jvm, node)
             leaves.append(known or self._bind_leaf(node))
         return leaves
 

@@ -138,9 +138,19 @@ def _entries(
     """The batch, by default the last that was planned: its id, its entry and the one before."""
     log = checkpoint.offset_log
     known = log.list_batches()
-    wanted = known[-1] if batch_id is None and known else batch_id
-    entry = None if wanted is None else log.get(wanted)
-    if wanted is None or entry is None:
+    if not known and StreamMetadata.read(checkpoint.files) is None:
+        raise MissingBatchError(
+            f"{checkpoint.root} is not a checkpoint: it has neither the file metadata nor a batch "
+            "in offsets. Give the directory that the query has as its checkpointLocation; below "
+            "spark.sql.streaming.checkpointLocation, that of the query's name."
+        )
+    if not known:
+        raise MissingBatchError(
+            f"The checkpoint {checkpoint.root} has no batch yet: its query has planned none."
+        )
+    wanted = known[-1] if batch_id is None else batch_id
+    entry = log.get(wanted)
+    if entry is None:
         raise _missing(checkpoint, f"batch {wanted} is not planned", known)
     if wanted == 0:
         return wanted, entry, None
@@ -151,7 +161,7 @@ def _entries(
 
 
 def _missing(checkpoint: CheckpointDirectory, problem: str, known: list[int]) -> MissingBatchError:
-    there = f"it has batches {known[0]} to {known[-1]}" if known else "it has none"
     return MissingBatchError(
-        f"{problem}, and {checkpoint.files.path('offsets')} does not have that: {there}."
+        f"{problem}, and {checkpoint.files.path('offsets')} does not have that: it has batches "
+        f"{known[0]} to {known[-1]}."
     )

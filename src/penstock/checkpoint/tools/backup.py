@@ -33,6 +33,9 @@ from penstock.errors import CheckpointError, SurgeryRefusedError
 
 _MANIFEST = "manifest.json"
 
+RESTORE = "restore"
+"""The reversal of a deletion or a replacement: what was there before is put back."""
+
 
 @dataclass(frozen=True)
 class Backup:
@@ -113,6 +116,23 @@ def check_undo(root: Path) -> Backup:
     for what in _uses(root, backup):
         raise _progressed(backup, what)
     return backup
+
+
+def reversal(root: Path, backup: Backup) -> list[dict[str, Any]]:
+    """What `revert` would do, in order: `delete`, `move` or `restore` a path."""
+    steps: list[dict[str, Any]] = []
+    for number in reversed(range(len(backup.changes))):
+        change, kept = backup.changes[number], _kept(backup, number)
+        path = change["path"]
+        if Kind(change["change"]) is Kind.CREATE:
+            if (root / path).exists():
+                steps.append({"change": Kind.DELETE.value, "path": path})
+        elif moves.exists(kept):
+            if Kind(change["change"]) is Kind.MOVE:
+                steps.append({"change": Kind.MOVE.value, "path": change["to"], "to": path})
+            else:
+                steps.append({"change": RESTORE, "path": path})
+    return steps
 
 
 def revert(root: Path, backup: Backup) -> None:
