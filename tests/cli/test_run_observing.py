@@ -58,7 +58,7 @@ def test_metrics_and_page_are_served_meanwhile(capsys: pytest.CaptureFixture[str
     with Observing(metrics_port=0, web_port=0, watch=True).running("job.py"):
         names = {thread.name for thread in threading.enumerate()}
         assert {"penstock metrics", "penstock web", "penstock watch"} <= names
-    line, token = capsys.readouterr().err.splitlines()
+    line, token, *_ = capsys.readouterr().err.splitlines()  # the live table follows
     assert line.startswith(f"penstock: job.py runs on Penstock {penstock.__version__}; ")
     assert "; metrics at http://127.0.0.1:" in line
     assert "; live page at http://127.0.0.1:" in line

@@ -79,7 +79,7 @@ def test_the_demo() -> None:
 def _subcommand(words: list[str]) -> tuple[Any, list[str]]:
     """The command that the first words name, and the words after them."""
     command: Any = get_command(app)
-    while words and (known := getattr(command, "commands", None)):
+    while words[:1] and words[0][0] != "-" and (known := getattr(command, "commands", None)):
         name, *words = words
         assert name in known, f"{name!r} is none of {', '.join(known)}"
         command = known[name]
