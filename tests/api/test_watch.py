@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from html import escape
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 from rich.console import Console
 
 from penstock.api import figures
-from penstock.api.snapshot import QuerySnapshot
+from penstock.api.snapshot import QuerySnapshot, SourceSnapshot
 from penstock.api.watch import Watch, view_of_this_place, watch, watch_query
 from penstock.api.watch_html import HtmlView, html_table
 from penstock.api.watch_views import LinesView, TableView, View, table
+from penstock.api.watermark_report import make_report
+from penstock.engine.watermark import WatermarkOperator
 from tests.snapshots import batch, snapshot, watermark
 
 PATIENCE = 30
@@ -40,7 +43,7 @@ def test_the_table_has_all_that_matters() -> None:
 
 
 def test_what_is_processed_is_called_so() -> None:
-    heading = [line.split("┃") for line in rendered(snapshot()).splitlines()[1:3]]
+    heading = [line.split("┃") for line in rendered(snapshot()).splitlines()[:2]]
     named = {" ".join(map(str.strip, cells)).strip() for cells in zip(*heading, strict=True)}
     assert {"rows/s in", "rows/s processed"} <= named
     html = html_table([snapshot()])
@@ -53,6 +56,31 @@ def test_the_headings_leave_the_room_to_the_figures() -> None:
     text = rendered(shown, width=115)
     assert "…" not in text
     assert "102 ms │ not set yet │ 20k rows, 5.0 MiB" in text
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_each_in_full() -> None:
+    shown = snapshot(
+        watermark=watermark(1_699_999_000_000, 1_699_999_500_000),
+        state_rows=20_000,
+        state_memory_bytes=5 << 20,
+    )
+    headings = {}
+    for width in (60, 80, 100, 120):
+        lines = rendered(shown, width=width).splitlines()
+        assert [line for line in lines if len(line) > width] == []
+        assert not any("…" in line for line in lines)
+        top, bottom = (line.split("┃") for line in lines[:2])
+        words = (f"{a.strip()} {b.strip()}".strip() for a, b in zip(top, bottom, strict=True))
+        headings[width] = [word for word in words if word]
+        for heading, value in (
+            ("watermark", "2023-11-14 21:56:40Z"),
+            ("state", "20k rows, 5.0 MiB"),
+        ):
+            assert (heading in headings[width]) == any(value in line for line in lines)
+    assert headings[60] == ["query", "batch", "lag", "last batch", "watermark"]
+    assert headings[80] == ["query", "batch", "lag", "last batch", "watermark", "state"]
+    assert "rows/s processed" in headings[100]
+    assert "phases" in headings[120]
 
 
 def test_the_table_tells_what_went_wrong() -> None:
@@ -116,6 +144,37 @@ def test_lines_tell_of_watermark_and_state_with_the_last_batch_only() -> None:
     assert first == "penstock: clicks batch 0: 1000 rows in 102 ms"
     assert "watermark 2023-11-14 21:56:40Z, watermark held back by clicked_at" in second
     assert second.endswith("state 5 rows, 100 B")
+
+
+def test_a_notebook_shows_a_snapshot_and_escapes_it() -> None:
+    hostile = SourceSnapshot("<img src=x>", "<i>", '{"a":"</td>"}', "<u>", 9, 42)
+    html = snapshot(name="<script>", sources=(hostile,), sink="<s>", checkpoint="<p>")._repr_html_()
+    for text in ("<img src=x>", "<i>", '</td>"', "<u>", "<script>", "<s>", "<p>"):
+        assert text not in html
+        assert escape(text) in html
+    assert "9 rows" in html
+
+
+def test_a_notebook_shows_a_watermark_and_escapes_it() -> None:
+    operators = [
+        WatermarkOperator("a", "<b>at</b>", 60_000, ("<script>",)),
+        WatermarkOperator("b", "seen_at", None, ()),
+    ]
+    html = make_report("min", 0, operators, {"a": 1_699_999_000_000, "b": None})._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;b&gt;at&lt;/b&gt; of &lt;script&gt;" in html
+    for text in ("no event seen in this run", "1 min", "holds the watermark back", "not set yet"):
+        assert text in html
+    assert "no watermark" in make_report("min", 0, [], {})._repr_html_()
+
+
+def test_a_notebook_shows_a_watch_as_a_line_and_when_it_is_over_as_a_table() -> None:
+    over = Watch(lambda: [snapshot(name="<b>")], Recording, refresh=60)
+    assert "stop()" in over._repr_html_()
+    assert "<table" not in over._repr_html_()
+    over.stop()
+    assert "<table" in over._repr_html_()
+    assert "<b>" not in over._repr_html_().replace("<b>&lt;b&gt;</b>", "")
 
 
 def test_html_escapes_what_it_shows() -> None:

@@ -116,6 +116,12 @@ class QuerySnapshot:
         lags = [source.lag for source in self.sources if source.lag is not None]
         return sum(lags) if lags else None
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from penstock.api.watch_html import html_snapshot
+
+        return html_snapshot(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON, with the names in Spark's spelling (`inputRowsPerSecond`)."""
         document: dict[str, Any] = to_json(self)

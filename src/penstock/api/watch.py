@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.api.observe import OBSERVATORY
 from penstock.api.snapshot import QuerySnapshot
-from penstock.api.watch_html import notebook_view
+from penstock.api.watch_html import html_table, notebook_view
 from penstock.api.watch_views import LinesView, TableView, View
 
 _logger = logging.getLogger(__name__)
@@ -51,6 +51,12 @@ class Watch:
         """Wait until there is no more to come; whether that is so."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: in a line while the view is live, then as a table."""
+        if self._thread.is_alive():
+            return "<small>live, until <code>stop()</code> of this watch is called</small>"
+        return html_table(self._source())
 
     def __enter__(self) -> Watch:
         return self

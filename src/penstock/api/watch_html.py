@@ -59,14 +59,44 @@ def html_table(snapshots: Sequence[QuerySnapshot]) -> str:
     """All queries as one table, with its own style and nothing from outside."""
     if not snapshots:
         return "<i>no query yet</i>"
-    head = "".join(f"<th style='text-align:left'>{heading}</th>" for heading in _HEADINGS)
     rows = "".join(_row(snapshot) for snapshot in snapshots)
     notes = "".join(_notes(snapshot) for snapshot in snapshots)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}{_key()}"
+    return f"{_table(_HEADINGS, rows)}{notes}{_key()}"
+
+
+def html_snapshot(snapshot: QuerySnapshot) -> str:
+    """One query: what the table of all has, and its sources and its sink."""
+    rows = "".join(
+        _cells(
+            escape(source.description),
+            f"{source.input_rows} rows",
+            *(
+                escape(offset or figures.NOTHING)
+                for offset in (source.start_offset, source.end_offset)
+            ),
+            escape(source.latest_offset or figures.NOTHING),
+            figures.count(source.lag),
+        )
+        for source in snapshot.sources
+    )
+    sources = _table(("source", "last batch", "from", "to", "latest", "lag"), rows) if rows else ""
+    places = (("sink", snapshot.sink), ("checkpoint", snapshot.checkpoint), ("id", snapshot.id))
+    shown = "".join(f"<div>{name}: <code>{escape(place)}</code></div>" for name, place in places)
+    return html_table((snapshot,)) + sources + shown
+
+
+def _table(headings: Sequence[str], rows: str) -> str:
+    head = "".join(f"<th style='text-align:left'>{heading}</th>" for heading in headings)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cells(*cells: str) -> str:
+    shown = "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells)
+    return f"<tr>{shown}</tr>"
 
 
 def _row(snapshot: QuerySnapshot) -> str:
-    cells = [
+    return _cells(
         f"<b>{escape(snapshot.label)}</b> {snapshot.condition}",
         figures.NOTHING if snapshot.batch_id is None else str(snapshot.batch_id),
         figures.count(snapshot.input_rows_per_second),
@@ -75,9 +105,7 @@ def _row(snapshot: QuerySnapshot) -> str:
         f"{_bar(snapshot)} {figures.duration(snapshot.batch_duration_ms)}",
         figures.watermark(snapshot),
         figures.state(snapshot),
-    ]
-    shown = "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells)
-    return f"<tr>{shown}</tr>"
+    )
 
 
 def _bar(snapshot: QuerySnapshot) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +16,8 @@ from rich.text import Text
 from penstock.api import figures
 from penstock.api.snapshot import PHASES, BatchSnapshot, QuerySnapshot
 
-_BAR_WIDTH = 20
+_BAR_WIDTH = 16
+_UNLIMITED = 10_000
 _COLOURS = dict(
     zip(PHASES, ("cyan", "cyan", "yellow", "blue", "magenta", "green", "bright_black"), strict=True)
 )
@@ -59,32 +61,76 @@ class TableView(View):
 
 
 def table(snapshots: Sequence[QuerySnapshot]) -> RenderableType:
-    """All queries, with what is wrong with them and a key to the bars below."""
+    """All queries, with a key to the bars and what is wrong with them below."""
     if not snapshots:
         return Text("no query yet", style="dim")
-    grid = Table(expand=False, pad_edge=False)
-    for heading in ("query", "batch", "rows/s\nin", "rows/s\nprocessed", "lag"):
-        grid.add_column(heading, justify="left" if heading == "query" else "right", no_wrap=True)
-    for heading in ("last batch", "watermark", "state"):
-        grid.add_column(heading, no_wrap=heading == "last batch")
-    for snapshot in snapshots:
-        grid.add_row(*_cells(snapshot))
     notes = [note for snapshot in snapshots for note in _notes(snapshot)]
-    return Group(grid, *notes, _key(snapshots))
+    return Group(_FittedTable(snapshots), *notes)
 
 
-def _cells(snapshot: QuerySnapshot) -> list[RenderableType]:
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table. Where there is no room for all, those with more worth come first."""
+
+    heading: str
+    worth: int
+    cell: Callable[[QuerySnapshot], RenderableType]
+    justify: Literal["left", "right"] = "left"
+
+
+class _FittedTable:
+    """The table with as many columns as there is room for, each in full."""
+
+    def __init__(self, snapshots: Sequence[QuerySnapshot]) -> None:
+        self._snapshots = snapshots
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns: list[_Column] = []
+        for column in sorted(_COLUMNS, key=lambda column: -column.worth):
+            wider = [other for other in _COLUMNS if other in columns or other is column]
+            if not columns or self._width(console, options, wider) <= options.max_width:
+                columns = wider
+        yield self._table(columns)
+        if any(column.cell is _phases for column in columns):
+            yield _key(self._snapshots)
+
+    def _width(self, console: Console, options: ConsoleOptions, columns: Sequence[_Column]) -> int:
+        unlimited = options.update(max_width=_UNLIMITED)
+        return console.measure(self._table(columns), options=unlimited).maximum
+
+    def _table(self, columns: Sequence[_Column]) -> Table:
+        grid = Table(expand=False, pad_edge=False, show_edge=False)
+        for column in columns:
+            grid.add_column(column.heading, justify=column.justify, no_wrap=True)
+        for snapshot in self._snapshots:
+            grid.add_row(*(column.cell(snapshot) for column in columns))
+        return grid
+
+
+def _query(snapshot: QuerySnapshot) -> Text:
     condition = Text(f" {snapshot.condition}", style=_CONDITIONS[snapshot.condition])
-    return [
-        Text(snapshot.label, style="bold").append_text(condition),
-        figures.NOTHING if snapshot.batch_id is None else str(snapshot.batch_id),
-        figures.count(snapshot.input_rows_per_second),
-        figures.count(snapshot.processed_rows_per_second),
-        figures.count(snapshot.lag),
-        bar(snapshot).append(f" {figures.duration(snapshot.batch_duration_ms)}"),
-        figures.watermark(snapshot),
-        figures.state(snapshot),
-    ]
+    return Text(snapshot.label, style="bold").append_text(condition)
+
+
+def _batch(snapshot: QuerySnapshot) -> str:
+    return figures.NOTHING if snapshot.batch_id is None else str(snapshot.batch_id)
+
+
+def _phases(snapshot: QuerySnapshot) -> Text:
+    return bar(snapshot)
+
+
+_COLUMNS = (
+    _Column("query", 9, _query),
+    _Column("batch", 5, _batch, "right"),
+    _Column("rows/s\nin", 2, lambda s: figures.count(s.input_rows_per_second), "right"),
+    _Column("rows/s\nprocessed", 3, lambda s: figures.count(s.processed_rows_per_second), "right"),
+    _Column("lag", 6, lambda s: figures.count(s.lag), "right"),
+    _Column("phases", 1, _phases),
+    _Column("last\nbatch", 7, lambda s: figures.duration(s.batch_duration_ms), "right"),
+    _Column("watermark", 8, figures.watermark),
+    _Column("state", 4, figures.state),
+)
 
 
 def bar(snapshot: QuerySnapshot) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.runtime import QueryRuntime
@@ -65,22 +66,42 @@ class WatermarkReport:
 
     def __str__(self) -> str:
         if not self.inputs:
+            return self._head()
+        return "\n".join([self._head(), *(f"  {self._line(entry)}" for entry in self.inputs)])
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        head = f"<div>{escape(self._head())}</div>"
+        if not self.inputs:
+            return head
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td style='text-align:left'>{escape(cell)}</td>"
+                for cell in (entry.label, _where(entry), _delay(entry), self._verdict(entry))
+            )
+            + "</tr>"
+            for entry in self.inputs
+        )
+        headings = ("input", "stands", "delay", "")
+        columns = "".join(f"<th style='text-align:left'>{heading}</th>" for heading in headings)
+        return f"{head}<table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _head(self) -> str:
+        if not self.inputs:
             return "This query has no watermark: no input has one (DataFrame.withWatermark)."
-        head = f"Watermark {_moment(self.watermark_ms)}, the {self.policy} of {len(self.inputs)}:"
-        return "\n".join([head, *(f"  {self._line(entry)}" for entry in self.inputs)])
+        return f"Watermark {_moment(self.watermark_ms)}, the {self.policy} of {len(self.inputs)}:"
 
     def _line(self, entry: WatermarkInput) -> str:
-        delay = "" if entry.delay_ms is None else f", delay {_duration(entry.delay_ms)}"
-        if entry.watermark_ms is None:
-            where = "no event seen in this run"
-        else:
-            where = f"at {_moment(entry.watermark_ms)}"
-        verdict = ""
+        delay = "" if entry.delay_ms is None else f", delay {_delay(entry)}"
+        verdict = self._verdict(entry)
+        arrow = f"  <- {verdict}" if verdict else ""
+        return f"{entry.label}: {_where(entry)}{delay}{arrow}"
+
+    def _verdict(self, entry: WatermarkInput) -> str:
         if entry is self.blocker:
-            verdict = "  <- holds the watermark back"
-        elif entry.is_decisive and len(self.inputs) > 1:
-            verdict = "  <- decides"
-        return f"{entry.label}: {where}{delay}{verdict}"
+            return "holds the watermark back"
+        return "decides" if entry.is_decisive and len(self.inputs) > 1 else ""
 
 
 def report_watermark(runtime: QueryRuntime | None) -> WatermarkReport:
@@ -118,6 +139,16 @@ def make_report(
         for operator, stands_at in zip(operators, standing, strict=True)
     )
     return WatermarkReport(policy, watermark_ms, inputs)
+
+
+def _where(entry: WatermarkInput) -> str:
+    if entry.watermark_ms is None:
+        return "no event seen in this run"
+    return f"at {_moment(entry.watermark_ms)}"
+
+
+def _delay(entry: WatermarkInput) -> str:
+    return "" if entry.delay_ms is None else _duration(entry.delay_ms)
 
 
 def _moment(millis: int) -> str:
