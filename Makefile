@@ -11,9 +11,17 @@ KILLS = $(if $(filter command line environment,$(origin N)),$(N),50)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.installed
+DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print("\n".join(project["optional-dependencies"]["docs"]))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
+
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Penstock needs Python 3.11 or newer, as PySpark 4.3 does; $(PYTHON) is" \
+			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-all test-web simulate crash bench soak demo docs clean
@@ -54,20 +62,25 @@ soak: setup ## N batches of one query, 20,000 if not said, and whether anything 
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py
 
-docs: setup ## the documentation as a site, in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "site/index.html is the first page. With search: $(BIN)/python -m http.server -d site"
+docs: $(DOCS_STAMP) ## the documentation as a site, in site/; needs neither Spark nor Java
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
+	@echo "site/index.html is the first page. With search: $(PYTHON) -m http.server -d site"
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(DOCS_VENV) build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Penstock needs Python 3.11 or newer, as PySpark 4.3 does; $(PYTHON) is" \
-			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]'
 	@$(WHICH_JAVA) 2>/dev/null || { $(PIP) --editable '.[java]' && $(WHICH_JAVA); }
+	@touch $@
+
+$(DOCS_STAMP): pyproject.toml
+	@$(CHECK_PYTHON)
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -c '$(DOCS_NEEDS)' > $(DOCS_VENV)/needs.txt
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(DOCS_VENV)/needs.txt
 	@touch $@

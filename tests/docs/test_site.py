@@ -66,5 +66,14 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_the_target_builds_it_and_clean_removes_it() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(r"^docs:.*\n.*mkdocs build .*--strict", makefile, re.MULTILINE)
+    needed = subprocess.run(
+        ["make", "--dry-run", "--always-make", "docs"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert '["optional-dependencies"]["docs"]' in needed.stdout
+    assert "--editable" not in needed.stdout, "the package and Spark are not needed"
     assert re.search(r"^\trm -rf .*\bsite\b", makefile, re.MULTILINE)
     assert "site/" in (ROOT / ".gitignore").read_text().splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from penstock.web.http import HttpServer
 from tests.snapshots import NOW, snapshot, watermark
 from tests.web.calls import ask
 
-DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
+DASHBOARD = Path(str(files("penstock.web") / "grafana-dashboard.json"))
 
 
 class Shown:

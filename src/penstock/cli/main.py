@@ -53,6 +53,14 @@ def version() -> None:
 
 
 @app.command()
+def dashboard() -> None:
+    """Print the Grafana dashboard over Penstock's metrics, as JSON to import."""
+    from importlib.resources import files
+
+    typer.echo((files("penstock.web") / "grafana-dashboard.json").read_text(), nl=False)
+
+
+@app.command()
 def doctor(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show each internal class that was looked up.")
