@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.errors import ExecutionError
-from penstock.testing.crash_script import ScriptRun, crash_test_script, reader_from
+from penstock.testing.crash_judge import reader_from
+from penstock.testing.crash_process import ScriptRun
+from penstock.testing.crash_script import crash_test_script
 
 JOB = """
 import sys
@@ -84,7 +86,7 @@ def test_a_script_is_killed_and_its_output_compared(spark: SparkSession, tmp_pat
     assert trial["verdict"] == "duplicates"
     # What appends has the batch twice, what goes by the batch id has not.
     assert [text.split("'")[1] for text in trial["duplicates"]] == ["blind", "blind"]
-    assert "killed at after_sink of batch 1 ..." in result.stderr
+    assert "1 of 1: killed at after_sink of batch 1" in result.stderr
 
 
 def test_a_point_that_there_is_not(tmp_path: Path) -> None:
@@ -111,6 +113,7 @@ def test_a_script_that_cannot_be_tested(tmp_path: Path, job: str, message: str) 
 
 
 def test_a_script_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "job.py").touch()
     (tmp_path / "sleeper").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "sleeper").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "sleeper"))

@@ -64,6 +64,7 @@ def test_the_matrix() -> None:
         "duplicates": ["(2,)"],
         "lost": [],
         "error": None,
+        "shared_restart": False,
     }
     passing = CrashReport([clean], [], 2)
     passing.check()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.output import output_for
 from penstock.redaction import DEFAULT_REDACTOR
 
+if TYPE_CHECKING:
+    from penstock.testing import FaultPoint
+    from penstock.testing.crash_report import CrashReport
+
 _USAGE_ERROR = 2
+_INTERRUPTED = 130
 
 
 def crashtest(
@@ -42,40 +48,92 @@ def crashtest(
         bool, typer.Option("--every-batch", help="Crash at each point in every batch.")
     ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds that one run may take.")] = 300.0,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Runs at the same time; 1 if the script cannot run beside itself."
+        ),
+    ] = 2,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on in this directory, with what an interrupted test has finished there.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Kill a script at every point of a batch, run it again, and compare its output.
 
     The script is run as by `penstock run`, in a process of its own, which is killed for real. It
-    is to process the input there is and end, as with trigger(availableNow=True). Exit codes: 0 no
-    crash made a difference to the output, 1 one did, 2 the test could not be made.
+    is to process the input there is and end, as with trigger(availableNow=True). Ctrl-C shows the
+    crashes tried so far, and how to go on. Exit codes: 0 no crash made a difference to the output,
+    1 one did, 2 the test could not be made, 130 it was interrupted.
     """
     from penstock.errors import PenstockError
-    from penstock.testing import FaultPoint
-    from penstock.testing import crash_script as crashing
 
-    known = {known.value for known in FaultPoint}
-    for name in point or ():
-        if name not in known:
-            raise typer.BadParameter(
-                f"{name!r} is none of {', '.join(p.value for p in FaultPoint)}",
-                param_hint="--point",
-            )
-    points = [FaultPoint(name) for name in point] if point else None
+    points = _points(point)
+    folder = resume or Path(tempfile.mkdtemp(prefix="penstock-crash-"))
     try:
-        read_output = crashing.reader_from(reader) if reader else crashing.files_reader(format)
-        with tempfile.TemporaryDirectory(prefix="penstock-crash-") as folder:
-            run = crashing.ScriptRun(
-                script,
-                Path(folder),
-                arguments or crashing.DEFAULT_ARGUMENTS,
-                timeout,
-                tell=lambda line: typer.echo(line, err=True),
-            )
-            killed, not_passed = crashing.crash_test_script(run, points, every_batch=every_batch)
-            report = crashing.judge(run, killed, not_passed, read_output)
+        report = _test(
+            script, folder, arguments, format, reader, points, every_batch, timeout, jobs
+        )
     except PenstockError as exc:
         typer.echo(f"penstock: {DEFAULT_REDACTOR.text(str(exc))}", err=True)
+        if resume is None:
+            shutil.rmtree(folder, ignore_errors=True)
         raise typer.Exit(_USAGE_ERROR) from exc
+    except KeyboardInterrupt:
+        _say_how_to_resume(folder)
+        raise typer.Exit(_INTERRUPTED) from None
     output_for(json).crash_report(report)
+    if report.not_tried:
+        _say_how_to_resume(folder)
+        raise typer.Exit(_INTERRUPTED)
+    shutil.rmtree(folder, ignore_errors=True)
     raise typer.Exit(0 if report.is_exactly_once else 1)
+
+
+def _points(names: list[str] | None) -> list[FaultPoint] | None:
+    from penstock.testing import FaultPoint
+
+    known = [known.value for known in FaultPoint]
+    for name in names or ():
+        if name not in known:
+            raise typer.BadParameter(
+                f"{name!r} is none of {', '.join(known)}", param_hint="--point"
+            )
+    return [FaultPoint(name) for name in names] if names else None
+
+
+def _test(
+    script: Path,
+    folder: Path,
+    arguments: list[str] | None,
+    format: str,
+    reader: Path | None,
+    points: list[FaultPoint] | None,
+    every_batch: bool,
+    timeout: float,
+    jobs: int,
+) -> CrashReport:
+    from penstock.testing import crash_judge, crash_process, crash_script
+
+    read_output = crash_judge.reader_from(reader) if reader else crash_judge.files_reader(format)
+    run = crash_process.ScriptRun(
+        script,
+        folder,
+        arguments or crash_process.DEFAULT_ARGUMENTS,
+        timeout,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    results = crash_script.crash_test_script(run, points, every_batch=every_batch, jobs=jobs)
+    typer.echo("comparing the output ...", err=True)
+    return crash_judge.judge(results, read_output)
+
+
+def _say_how_to_resume(folder: Path) -> None:
+    typer.echo(
+        f"penstock: interrupted. The same command with `--resume {folder}` goes on.", err=True
+    )

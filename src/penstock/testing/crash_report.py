@@ -29,7 +29,8 @@ class Trial:
 
     `delivered_again` are the batches that the sink took before the crash and again after it.
     `duplicates` are rows that are there more often than without a crash, or only with it; `lost`
-    are rows that are not there, or not often enough. `error` is why the restart failed.
+    are rows that are not there, or not often enough. `error` is why the restart failed. `shared`
+    says that the restart is that of another crash, which had left the same behind.
     """
 
     crashed_at: Passage
@@ -37,6 +38,7 @@ class Trial:
     duplicates: tuple[Any, ...] = ()
     lost: tuple[Any, ...] = ()
     error: str | None = None
+    shared: bool = False
 
     @classmethod
     def of(
@@ -45,11 +47,13 @@ class Trial:
         delivered_again: tuple[int, ...],
         expected: Sequence[Any],
         actual: Sequence[Any],
+        *,
+        shared: bool = False,
     ) -> Trial:
         """The trial whose output is `actual`, where without a crash it is `expected`."""
         difference = RowDifference.between(expected, actual)
         duplicates, lost = tuple(difference.extra), tuple(difference.missing)
-        return cls(crashed_at, delivered_again, duplicates, lost)
+        return cls(crashed_at, delivered_again, duplicates, lost, shared=shared)
 
     @property
     def verdict(self) -> Verdict:
@@ -62,7 +66,7 @@ class Trial:
     def describe(self) -> str:
         """The verdict with its evidence, on one line."""
         if self.error is not None:
-            return f"did not recover: {self.error}"
+            return f"did not recover: {_in_one_line(self.error)}"
         found = []
         if self.lost:
             found.append(f"{len(self.lost)} lost: {_sample(self.lost)}")
@@ -82,6 +86,7 @@ class Trial:
             "duplicates": [repr(row) for row in self.duplicates],
             "lost": [repr(row) for row in self.lost],
             "error": self.error,
+            "shared_restart": self.shared,
         }
 
 
@@ -89,16 +94,18 @@ class Trial:
 class CrashReport:
     """Every crash that was tried. `str()` is the matrix.
 
-    `not_passed` are points that the run without a crash did not come by.
+    `not_passed` are points that the run without a crash did not come by, `not_tried` those at
+    which it was not crashed because the test was interrupted.
     """
 
     trials: Sequence[Trial]
     not_passed: Sequence[FaultPoint]
     expected_rows: int
+    not_tried: Sequence[Passage] = ()
 
     @property
     def is_exactly_once(self) -> bool:
-        """Whether no crash made a difference to the output."""
+        """Whether no crash that was tried made a difference to the output."""
         return all(trial.verdict is Verdict.EXACTLY_ONCE for trial in self.trials)
 
     def check(self) -> None:
@@ -107,7 +114,8 @@ class CrashReport:
         if not self.is_exactly_once:
             raise AssertionError(f"a crash makes a difference to the output\n\n{self}")
 
-    def __str__(self) -> str:
+    def cells(self) -> list[tuple[str, str, str, str]]:
+        """The matrix, its headings first."""
         table = [("crash at", "batch", "delivered again", "output")]
         for trial in self.trials:
             batch_id = trial.crashed_at.batch_id
@@ -119,6 +127,10 @@ class CrashReport:
                     trial.describe(),
                 )
             )
+        return table
+
+    def __str__(self) -> str:
+        table = self.cells()
         widths = [max(len(line[column]) for line in table) for column in range(3)]
         lines = [
             "  ".join(
@@ -136,6 +148,14 @@ class CrashReport:
         told = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
         crashes = "1 crash" if len(self.trials) == 1 else f"{len(self.trials)} crashes"
         text = f"{self.expected_rows} rows without a crash; {crashes}: {told or 'none tried'}."
+        shared = sum(trial.shared for trial in self.trials)
+        if shared:
+            text += (
+                f"\n{shared} of them left the same behind as another one: these share the restart."
+            )
+        if self.not_tried:
+            total = len(self.trials) + len(self.not_tried)
+            text += f"\nInterrupted: {len(self.trials)} of {total} crashes were tried."
         if self.not_passed:
             text += f"\nNot passed: {', '.join(point.value for point in self.not_passed)}."
         return text
@@ -146,6 +166,7 @@ class CrashReport:
             "expected_rows": self.expected_rows,
             "trials": [trial.to_dict() for trial in self.trials],
             "not_passed": [point.value for point in self.not_passed],
+            "not_tried": [str(passage) for passage in self.not_tried],
         }
 
 
@@ -153,3 +174,9 @@ def _sample(rows: Sequence[Any]) -> str:
     unique = list({row_key(row): row for row in rows}.values())
     shown = ", ".join(repr(row) for row in unique[:_ROWS_SHOWN])
     return shown if len(unique) <= _ROWS_SHOWN else f"{shown}, ..."
+
+
+def _in_one_line(error: str) -> str:
+    """Of several lines the last, which is where a traceback says what it is, with the exit code."""
+    lines = error.splitlines()
+    return error if len(lines) < 2 else f"{lines[0].partition(': ')[0]}: {lines[-1]}"

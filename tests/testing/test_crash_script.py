@@ -1,0 +1,230 @@
+"""How `penstock crashtest` goes about it: what is shared, told, kept and resumed. The script that
+is killed is none of Spark's here: it passes the points of two batches and writes files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.engine.faults import FaultPoint
+from penstock.errors import ExecutionError
+from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_process import ScriptRun
+from penstock.testing.crash_script import CrashResults, crash_test_script
+from penstock.testing.crash_state import left_behind
+
+CHILD = """#!{python}
+import os, pathlib, signal, sys, time, uuid
+
+record, kill_at, script, checkpoint, output = sys.argv[3:]
+here = pathlib.Path(script).parent
+with open(here / "runs", "a") as runs:
+    runs.write(kill_at + chr(10))
+log = pathlib.Path(checkpoint) / "log"
+log.parent.mkdir(exist_ok=True)
+
+def reach(point):
+    with open(record, "a") as file:
+        file.write(point + chr(10))
+    if point == kill_at:
+        if (here / "block").exists() and point == (here / "block").read_text():
+            time.sleep(600)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+done = log.read_text().split() if log.exists() else []
+for batch in "01":
+    if batch + "c" in done:
+        continue
+    reach("before_offset_log:" + batch)
+    if batch not in done:
+        log.write_text(" ".join([*done, batch]))
+        pathlib.Path(checkpoint, "id").write_text(str(uuid.uuid4()))
+    reach("after_offset_log:" + batch)
+    reach("before_sink:" + batch)
+    pathlib.Path(output).mkdir(exist_ok=True)
+    if (here / "appends").exists():
+        with open(output + "/rows", "a") as rows:
+            rows.write(batch + chr(10))
+    reach("after_sink:" + batch)
+    reach("before_commit_log:" + batch)
+    done = [*done, batch, batch + "c"]
+    log.write_text(" ".join(done))
+    reach("after_commit_log:" + batch)
+"""
+
+READER = """
+from pathlib import Path
+
+def read_output(workspace):
+    rows = Path(workspace.output) / "rows"
+    return rows.read_text().split() if rows.exists() else []
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script whose runs are those of CHILD; it appends what it writes."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "child").write_text(CHILD.format(python=sys.executable))
+    (folder / "child").chmod(0o755)
+    (folder / "reader.py").write_text(READER)
+    (folder / "appends").touch()
+    (folder / "job.py").write_text("# not read")
+    monkeypatch.setattr(sys, "executable", str(folder / "child"))
+    return folder / "job.py"
+
+
+def runs_of(job: Path) -> list[str]:
+    """Where each run so far was to be killed; `-` is nowhere."""
+    file = job.parent / "runs"
+    return file.read_text().split() if file.exists() else []
+
+
+def crash(
+    job: Path, folder: Path, tell: Callable[[str], None] = lambda _: None, jobs: int = 1
+) -> CrashResults:
+    folder.mkdir(exist_ok=True)
+    return crash_test_script(ScriptRun(job, folder, tell=tell), None, every_batch=False, jobs=jobs)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_every_point_is_killed_and_equal_states_share_a_restart(
+    job: Path, tmp_path: Path, jobs: int
+) -> None:
+    results = crash(job, tmp_path / "work", jobs=jobs)
+    runs = runs_of(job)
+    struck = [str(killed.strike) for killed in results.killed]
+    assert struck == [
+        "before_offset_log:1",
+        "after_offset_log:1",
+        "before_sink:1",
+        "after_sink:1",
+        "before_commit_log:1",
+        "after_commit_log:1",
+    ]
+    assert sorted(run for run in runs if run != "-") == sorted(struck)
+    # Restarts: before the offset log, up to the sink, up to the commit, after it.
+    assert runs.count("-") == 1 + 4
+    shared = {
+        frozenset(str(k.strike) for k in results.killed if k.restarted_in == folder)
+        for folder in {k.restarted_in for k in results.killed}
+    }
+    assert shared == {
+        frozenset({"before_offset_log:1"}),
+        frozenset({"after_offset_log:1", "before_sink:1"}),
+        frozenset({"after_sink:1", "before_commit_log:1"}),
+        frozenset({"after_commit_log:1"}),
+    }
+    assert sum(killed.shared for killed in results.killed) == 2
+    again = {str(killed.strike): killed.delivered_again for killed in results.killed}
+    assert again["before_sink:1"] == ()
+    assert again["after_sink:1"] == again["before_commit_log:1"] == (1,)
+
+
+def test_a_sink_that_leaves_nothing_in_the_folder_is_no_reason_to_share(
+    job: Path, tmp_path: Path
+) -> None:
+    """It may have written to a database: the crash before it and the one after it are two."""
+    (job.parent / "appends").unlink()
+    results = crash(job, tmp_path / "work")
+    restarted = {str(killed.strike): killed.restarted_in for killed in results.killed}
+    assert restarted["before_sink:1"] != restarted["after_sink:1"]
+    assert restarted["before_sink:1"] == restarted["after_offset_log:1"]
+
+
+def test_what_two_crashes_leave_behind(tmp_path: Path) -> None:
+    def state(name: str, content: str, point: FaultPoint) -> str:
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / "deep" / "file").write_text(
+            content.replace("HERE", f"{tmp_path}/{name}")
+        )
+        (tmp_path / name / "deep" / ".file.crc").write_text(name)
+        return left_behind(tmp_path / name, [Passage(point, 1)])
+
+    text = '{"id":"%s","at":%d,"path":"HERE/x"}'
+    first = text % ("5a3b0f0e-1111-4222-8333-944455556666", 1_700_000_000_000)
+    second = text % ("6a3b0f0e-1111-4222-8333-944455556667", 1_700_000_000_999)
+    planned = FaultPoint.AFTER_PLANNING
+    same = state("a", first, planned)
+    assert same == state("b", second, planned)
+    assert same == state("c", first, FaultPoint.BEFORE_SINK), "the sink was not called yet"
+    assert same != state("d", first, FaultPoint.AFTER_SINK)
+    assert same != state("e", f"{first} ", planned)
+
+
+def test_the_progress_is_told(job: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    crash(job, tmp_path / "work", told.append)
+    assert told[0] == "running without a crash ..."
+    assert [line.partition(":")[0] for line in told[1:]] == [f"{n} of 6" for n in range(1, 7)]
+    assert told[1].startswith("1 of 6: killed at before_offset_log of batch 1, about ")
+    assert told[1].endswith(" left")
+    assert told[-1] == "6 of 6: killed at after_commit_log of batch 1"
+
+
+def test_ctrl_c_shows_what_is_finished_and_the_rest_can_be_resumed(
+    spark: SparkSession, job: Path, tmp_path: Path
+) -> None:
+    (job.parent / "block").write_text("after_sink:1")
+    command = ["crashtest", "--jobs", "1", "--reader", str(job.parent / "reader.py")]
+
+    def interrupt() -> None:
+        while "after_sink:1" not in runs_of(job):
+            waited.wait(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    waited = threading.Event()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    stopped = CliRunner().invoke(app, [*command, str(job)])
+    thread.join()
+    assert stopped.exit_code == 130, stopped.output
+    assert "before_sink        1      -                exactly once" in stopped.stdout
+    assert "Interrupted: 3 of 6 crashes were tried." in stopped.stdout
+    folder = stopped.stderr.split("--resume ")[1].partition("`")[0]
+    assert f"The same command with `--resume {folder}` goes on." in stopped.stderr
+
+    (job.parent / "block").unlink()
+    before = runs_of(job)
+    resumed = CliRunner().invoke(app, [*command, "--json", "--resume", folder, str(job)])
+    assert resumed.exit_code == 1, resumed.output
+    assert "3 of 6 were finished before" in resumed.stderr
+    made = runs_of(job)[len(before) :]
+    assert [run for run in made if run != "-"] == [
+        "after_sink:1",
+        "before_commit_log:1",
+        "after_commit_log:1",
+    ]
+    assert made.count("-") == 2, "neither the first run nor a finished restart is made again"
+    report = json.loads(resumed.stdout)
+    assert (len(report["trials"]), report["not_tried"]) == (6, [])
+    verdicts = {trial["point"]: trial["verdict"] for trial in report["trials"]}
+    assert verdicts["before_sink"] == verdicts["after_commit_log"] == "exactly once"
+    assert verdicts["after_sink"] == verdicts["before_commit_log"] == "duplicates"
+    assert not Path(folder).exists(), "a test that is finished leaves nothing"
+
+
+def test_another_test_is_not_resumed(job: Path, tmp_path: Path) -> None:
+    crash(job, tmp_path / "work")
+    job.write_text("# changed")
+    with pytest.raises(ExecutionError, match=r"the runs of another crash test \(other sha256\)"):
+        crash(job, tmp_path / "work")
+
+
+def test_a_run_that_fails_ends_the_test(job: Path, tmp_path: Path) -> None:
+    (job.parent / "block").write_text("after_offset_log:1")
+    run = ScriptRun(job, tmp_path, timeout=8)
+    with pytest.raises(ExecutionError, match="did not end within 8 s"):
+        crash_test_script(run, None, every_batch=False, jobs=1)
+    assert "before_sink:1" not in runs_of(job)
