@@ -54,15 +54,18 @@ def show(
     directory: Directory,
     batch: Annotated[int | None, typer.Argument(metavar="N", help="One batch, closely.")] = None,
     all: Annotated[bool, typer.Option("--all", help="All batches, not only the last ten.")] = False,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="The recorded settings as well.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Show what is in a checkpoint: batches, offsets, watermark, settings, state, sizes."""
+    """Show what is in a checkpoint: batches, offsets, watermark, state, sizes."""
     with _errors(json, NOT_READABLE):
         view = CheckpointView(directory)
         if batch is not None:
-            output_for(json).batch(inspect_batch(view, batch))
+            output_for(json).batch(inspect_batch(view, batch), settings=settings)
         else:
-            output_for(json).checkpoint(inspect(view), all_batches=all)
+            output_for(json).checkpoint(inspect(view), all_batches=all, settings=settings)
 
 
 @app.command()

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from penstock.checkpoint.timestamps import to_the_second
@@ -19,13 +18,13 @@ from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
 from penstock.checkpoint.tools.offset_text import ranges
+from penstock.cli.tables import Column, print_line, print_table, print_wrapped, together, width_of
 from penstock.redaction import DEFAULT_REDACTOR
 
 _SHOWN_BATCHES = 10
 _SHOWN_DIFF_LINES = 12
 _SHOWN_RUN = 12
 _PREFIX = "spark.sql."
-_STATUS = {"committed": "green", "planned": "yellow", "unreadable": "red"}
 _SEVERITY = {
     Severity.ERROR: ("red", "✗"),
     Severity.WARNING: ("yellow", "!"),
@@ -45,7 +44,7 @@ class CheckpointText:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None:
+    def checkpoint(self, report: CheckpointReport, *, all_batches: bool, settings: bool) -> None:
         self._summary(report)
         self._batches(report.batches if all_batches else report.batches[-_SHOWN_BATCHES:])
         hidden = 0 if all_batches else len(report.batches) - _SHOWN_BATCHES
@@ -53,16 +52,18 @@ class CheckpointText:
             self._line(f"[dim]{hidden} earlier batches; --all shows them, `show DIR N` one.[/]")
         self._sources(report)
         self._operators(report)
-        self._settings(report.settings)
+        self._settings(report.settings, settings)
         self._sizes(report)
 
-    def batch(self, detail: BatchDetail) -> None:
+    def batch(self, detail: BatchDetail, *, settings: bool) -> None:
         self._batches([detail.batch])
-        table = _table("source", "from", "to", "moved")
+        rows = []
         for name, end in detail.batch.offsets.items():
             start = "?" if detail.start is None else detail.start.get(name)
-            table.add_row(name, _plain(start), _plain(end), detail.batch.moved[name])
-        self._print_table(table)
+            rows.append((escape(name), _plain(start), _plain(end), detail.batch.moved[name]))
+        self._table(
+            (*_columns("source"), *_columns("from", "to", breaks=True), *_columns("moved")), rows
+        )
         if detail.reads_state_version is not None:
             reads, writes = detail.reads_state_missing, detail.writes_state_missing
             self._line(
@@ -72,12 +73,12 @@ class CheckpointText:
         for name, files in detail.files.items():
             self._line(f"[bold]Files of source {escape(name)}[/]")
             for file in files:
-                self._console.print(Text(f"  {file}"), soft_wrap=True)
+                print_line(self._console, Text(f"  {file}"))
         if detail.commit is not None:
             self._line(f"[bold]Commit[/] {escape(str(dict(detail.commit)))}")
         if detail.batch.problem:
             self._line(f"[red]{escape(detail.batch.problem)}[/]")
-        self._settings(detail.settings)
+        self._settings(detail.settings, settings)
 
     def verification(self, verification: Verification) -> None:
         for finding in verification.findings:
@@ -93,10 +94,11 @@ class CheckpointText:
         if not differences:
             self._line("[green]No difference that matters to a restart.[/]")
             return
-        table = _table("", escape(left), escape(right))
-        for difference in differences:
-            table.add_row(difference.subject, _plain(difference.left), _plain(difference.right))
-        self._console.print(table)
+        self._table(
+            _columns("", ""), [("[dim]left[/]", escape(left)), ("[dim]right[/]", escape(right))]
+        )
+        rows = [(escape(d.subject), *_sides(d)) for d in differences]
+        print_table(self._console, (*_columns(""), *_columns("left", "right", breaks=True)), rows)
 
     def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
         self._changes(plan["changes"])
@@ -155,66 +157,74 @@ class CheckpointText:
             rows.append(("in use", f"[yellow]{escape(report.in_use)}[/]"))
         if report.undoable:
             rows.append(("can undo", escape(", ".join(reversed(report.undoable)))))
-        grid = Table.grid(padding=(0, 2))
-        for name, value in rows:
-            grid.add_row(f"[dim]{name}[/]", value)
-        self._print_table(grid)
+        named = [(f"[dim]{name}[/]", value) for name, value in rows]
+        self._table((*_columns(""), *_columns("", breaks=True)), named)
 
     def _batches(self, batches: Sequence[BatchReport]) -> None:
         if not batches:
             self._line("[dim]No batch yet.[/]")
             return
-        table = _table("batch", "", "planned (UTC)", "committed", "watermark", "moved")
-        for batch in batches:
-            style = _STATUS[batch.status]
-            moved = ", ".join(f"{name}: {how}" for name, how in batch.moved.items())
-            table.add_row(
+        rows = [
+            (
                 str(batch.id),
-                f"[{style}]{batch.status}[/]",
                 _time(batch.planned_at_ms),
-                _time(batch.committed_at_ms),
+                _committed(batch),
                 _watermark(batch),
-                escape(moved),
+                escape(", ".join(together(f"{name}: {how}") for name, how in batch.moved.items())),
             )
-        self._print_table(table)
+            for batch in batches
+        ]
+        firm = _columns("batch", "planned (UTC)", "committed")
+        self._table((*firm, *_columns("watermark", "moved", breaks=True)), rows)
 
     def _sources(self, report: CheckpointReport) -> None:
         if not report.sources:
             return
-        table = _table("source", "kind", "offset", "last batch", "own files")
+        rows = []
         for source in report.sources:
             own = f"{source.own_files}, {_bytes(source.own_bytes)}" if source.own_files else "-"
-            table.add_row(
-                escape(source.name), source.kind, _plain(source.offset), source.moved, own
+            rows.append(
+                (escape(source.name), source.kind, _plain(source.offset), source.moved, own)
             )
-        self._print_table(table)
+        firm = _columns("last batch", "own files")
+        self._table((*_columns("source", "kind"), Column("offset", breaks=True), *firm), rows)
 
     def _operators(self, report: CheckpointReport) -> None:
         if not report.operators:
             return
-        table = _table("state", "operator", "provider", "partitions", "stores", "versions", "size")
+        rows = []
         for operator in report.operators:
             partitions = str(operator.partitions)
             if operator.recorded_partitions not in (None, operator.partitions):
                 partitions += f" of {operator.recorded_partitions}"
-            table.add_row(
-                str(operator.id),
-                operator.name or "?",
-                operator.provider,
-                partitions,
-                ", ".join(operator.stores),
-                ranges(operator.versions) or "[red]none[/]",
-                _bytes(operator.bytes),
+            rows.append(
+                (
+                    str(operator.id),
+                    escape(operator.name or "?"),
+                    operator.provider,
+                    partitions,
+                    ", ".join(operator.stores),
+                    ranges(operator.versions) or "[red]none[/]",
+                    _bytes(operator.bytes),
+                )
             )
-        self._print_table(table)
+        firm = _columns("state", "operator", "provider", "partitions")
+        self._table((*firm, *_columns("stores", "versions", breaks=True), *_columns("size")), rows)
 
-    def _settings(self, settings: Mapping[str, str]) -> None:
+    def _settings(self, settings: Mapping[str, str], are_wanted: bool) -> None:
         if not settings:
             return
-        table = _table(f"recorded setting [dim]({_PREFIX}...)[/]", "value")
+        if not are_wanted:
+            recorded = (
+                "1 recorded setting" if len(settings) == 1 else f"{len(settings)} recorded settings"
+            )
+            self._line(f"[dim]{recorded}: --settings[/]")
+            return
+        self._line(f"[dim]recorded settings ({_PREFIX}...)[/]")
         for key in sorted(settings):
-            table.add_row(escape(key.removeprefix(_PREFIX)), escape(_short_class(settings[key])))
-        self._print_table(table)
+            name, value = key.removeprefix(_PREFIX), _short_class(settings[key])
+            self._line(f"{escape(name)} [dim]=[/] {escape(value)}")
+        self._console.print()
 
     def _sizes(self, report: CheckpointReport) -> None:
         parts = [f"{s.name} {_bytes(s.bytes)} in {s.files} files" for s in report.sizes]
@@ -223,15 +233,16 @@ class CheckpointText:
     def _finding(self, finding: Finding) -> None:
         style, mark = _SEVERITY[finding.severity]
         self._line(f"[{style}]{mark}[/] [bold]{escape(finding.file)}[/]  {escape(finding.problem)}")
-        grid = Table.grid(padding=(0, 2))
         rows = (
             ("Spark", finding.spark),
             ("Penstock", finding.penstock),
             ("Remedy", finding.remedy),
         )
-        for name, text in rows:
-            grid.add_row(f"   [dim]{name}[/]", escape(text))
-        self._console.print(grid)
+        print_table(
+            self._console,
+            (*_columns(""), *_columns("", breaks=True)),
+            [(f"   [dim]{name}[/]", escape(text)) for name, text in rows],
+        )
 
     def _changes(self, changes: Sequence[dict[str, Any]]) -> None:
         """All changes. A checksum that goes with its file is not listed; long runs are cut."""
@@ -254,16 +265,17 @@ class CheckpointText:
         self._line(f"[{style}]{sign}[/] {change['change']} {escape(change['path'])}")
         for line in change["diff"][:_SHOWN_DIFF_LINES]:
             text = Text(f"    {line}", style="green" if line.startswith("+") else "red")
-            crop = change["change"] == "delete"
-            self._console.print(text, no_wrap=crop, overflow="ellipsis" if crop else "fold")
+            if change["change"] == "delete" and (width := width_of(self._console)) is not None:
+                text.truncate(width, overflow="ellipsis")
+            print_wrapped(self._console, text, indent=4)
 
-    def _print_table(self, table: Table) -> None:
+    def _table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> None:
         """A table, set off from what follows."""
-        self._console.print(table)
+        print_table(self._console, columns, rows)
         self._console.print()
 
     def _line(self, markup: str) -> None:
-        self._console.print(markup, highlight=False)
+        print_wrapped(self._console, markup)
 
 
 def _checked_file(path: str) -> str | None:
@@ -282,29 +294,51 @@ def _runs(changes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [list(run) for _, run in groupby(changes, group)]
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def _columns(*headings: str, breaks: bool = False) -> tuple[Column, ...]:
+    return tuple(Column(heading, breaks) for heading in headings)
 
 
-def _time(millis: int | None) -> str:
-    return to_the_second(millis) if millis else "-"
+def _time(millis: int | None, beside: int | None = None) -> str:
+    """A moment; without the date, or the year, that it has in common with the one `beside` it."""
+    if not millis:
+        return "-"
+    date, _, time = to_the_second(millis).partition(" ")
+    other = to_the_second(beside).partition(" ")[0] if beside else ""
+    if date == other:
+        return time
+    year, _, day = date.partition("-")
+    return together(f"{day if other.startswith(f'{year}-') else date} {time}")
+
+
+def _committed(batch: BatchReport) -> str:
+    if batch.status == "planned":
+        return "[yellow]not yet[/]"
+    if batch.status == "unreadable":
+        return "[red]unreadable[/]"
+    moment = _time(batch.committed_at_ms, batch.planned_at_ms)
+    return f"[green]{moment if batch.committed_at_ms else 'yes'}[/]"
 
 
 def _watermark(batch: BatchReport) -> str:
     if not batch.watermark_ms and not batch.next_watermark_ms:
         return "-"
-    now = _time(batch.watermark_ms)
-    following = batch.next_watermark_ms
-    if following is None or following == batch.watermark_ms:
-        return now
-    return f"{now} -> {_time(following)}"
+    now, following = batch.watermark_ms, batch.next_watermark_ms
+    if following is None or following == now:
+        return _time(now, batch.planned_at_ms)
+    after = _time(following, now or batch.planned_at_ms)
+    return f"{_time(now, batch.planned_at_ms)} {together(f'-> {after}')}"
 
 
 def _plain(value: str | None) -> str:
     return "-" if value is None else escape(value)
+
+
+def _sides(difference: Difference) -> tuple[str, str]:
+    """What each has; of Spark's own classes the name alone, where that tells them apart."""
+    left, right = difference.left, difference.right
+    if left and right and _short_class(left) != _short_class(right):
+        left, right = _short_class(left), _short_class(right)
+    return _plain(left), _plain(right)
 
 
 def _retained(missing: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.checkpoint_text import CheckpointText
+from penstock.cli.tables import Column, print_table, print_wrapped
 from penstock.redaction import DEFAULT_REDACTOR
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ class Output(ABC):
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None: ...
 
     @abstractmethod
-    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None: ...
+    def checkpoint(
+        self, report: CheckpointReport, *, all_batches: bool, settings: bool
+    ) -> None: ...
 
     @abstractmethod
-    def batch(self, detail: BatchDetail) -> None: ...
+    def batch(self, detail: BatchDetail, *, settings: bool) -> None: ...
 
     @abstractmethod
     def verification(self, verification: Verification) -> None: ...
@@ -66,8 +69,8 @@ class Output(ABC):
 class TextOutput(CheckpointText, Output):
     """For people."""
 
-    def __init__(self) -> None:
-        super().__init__(Console())
+    def __init__(self, console: Console | None = None) -> None:
+        super().__init__(console or Console())
 
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         for finding in diagnosis.findings:
@@ -97,7 +100,13 @@ class TextOutput(CheckpointText, Output):
         self._console.print(verdict_line)
 
     def crash_report(self, report: CrashReport) -> None:
-        print(report)
+        headings, *rows = report.cells()
+        breaks = len(headings) - 1
+        columns = [Column(heading, number == breaks) for number, heading in enumerate(headings)]
+        print_table(self._console, columns, [[Text(cell) for cell in row] for row in rows])
+        self._console.print()
+        for line in report.summary.splitlines():
+            print_wrapped(self._console, Text(line))
 
     def bisection(self, report: BisectReport) -> None:
         print(report)
@@ -115,10 +124,10 @@ class JsonOutput(Output):
     def bisection(self, report: BisectReport) -> None:
         self._print(report.to_dict())
 
-    def checkpoint(self, report: CheckpointReport, *, all_batches: bool) -> None:
+    def checkpoint(self, report: CheckpointReport, *, all_batches: bool, settings: bool) -> None:
         self._print(report.to_dict())
 
-    def batch(self, detail: BatchDetail) -> None:
+    def batch(self, detail: BatchDetail, *, settings: bool) -> None:
         self._print(detail.to_dict())
 
     def verification(self, verification: Verification) -> None:
