@@ -49,7 +49,7 @@ def test_it_says_who_made_it_and_where_it_is(metadata: Message) -> None:
 
 def test_it_has_the_readme(metadata: Message) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert metadata.get_payload().strip() == (ROOT / "README.md").read_text().strip()
+    assert str(metadata.get_payload()).strip() == (ROOT / "README.md").read_text().strip()
 
 
 def test_the_documentation_needs_no_spark(metadata: Message) -> None:
