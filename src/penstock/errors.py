@@ -25,18 +25,54 @@
         ├── JavaNotFoundError
         └── UnsupportedError            a Spark version, session or trigger that is out of scope
 
-This module imports nothing, so that every room may import it.
+An error that Spark's engine raises too carries Spark's condition as plain data; `penstock.api`
+makes PySpark's exceptions of these. This module imports nothing of ours, so that every room may
+import it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An error in Spark's error framework: its name, its SQLSTATE and its message parameters."""
+
+    name: str
+    sql_state: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
 
 class PenstockError(Exception):
-    """The root of every error that Penstock itself raises."""
+    """The root of every error that Penstock itself raises.
+
+    With a condition, the text is what Spark makes of it: `[NAME] message SQLSTATE: state`. A
+    remedy is what Spark's text does not say, and follows it.
+    """
+
+    pyspark_class: ClassVar[str] = "UnknownException"
+    """The class of `pyspark.errors` that Spark's engine raises in the same case."""
+
+    def __init__(
+        self, message: str = "", condition: Condition | None = None, remedy: str = ""
+    ) -> None:
+        text = message
+        if condition is not None:
+            text = f"[{condition.name}] {message} SQLSTATE: {condition.sql_state}"
+        super().__init__(f"{text}\n{remedy}" if remedy else text)
+        self.condition = condition
 
 
 class CheckpointError(PenstockError):
-    """A checkpoint cannot be used as it is. Nothing in it was changed."""
+    """A checkpoint cannot be used as it is. Nothing in it was changed.
+
+    `checkpoint` is its location, where the error was raised by the start of a query.
+    """
+
+    checkpoint: str | None = None
 
 
 class MalformedLogError(CheckpointError):
@@ -58,9 +94,13 @@ class MissingBatchError(CheckpointError):
 class MissingMetadataError(CheckpointError):
     """Offsets or commits exist, but not the `metadata` file with the query's id."""
 
+    pyspark_class = "SparkRuntimeException"
+
 
 class CheckpointNotEmptyError(CheckpointError):
     """A query that starts afresh found files of an earlier query in its checkpoint."""
+
+    pyspark_class = "UnsupportedOperationException"
 
 
 class SourceCountError(CheckpointError):
@@ -69,6 +109,8 @@ class SourceCountError(CheckpointError):
 
 class SourceEvolutionError(CheckpointError):
     """Source evolution was turned on for a checkpoint that was begun without it."""
+
+    pyspark_class = "AnalysisException"
 
 
 class UnfinishedRepartitionError(CheckpointError):
@@ -112,13 +154,27 @@ class QueryStopTimeoutError(PenstockError, TimeoutError):
 
 
 class StreamFailedError(PenstockError):
-    """A query died. `__cause__` is what killed it.
+    """A query died. `__cause__` is what killed it, `parameters` are those of `STREAM_FAILED`.
 
     The offsets are those of the batch it died in, one JSON text a source, `-` where there is none.
+    `batch_id` is None if it died before a batch was planned.
     """
 
-    def __init__(self, message: str, debug: str, start_offset: str, end_offset: str) -> None:
+    checkpoint: str | None = None
+    batch_id: int | None = None
+
+    pyspark_class = "StreamingQueryException"
+
+    def __init__(
+        self,
+        message: str,
+        parameters: Mapping[str, str],
+        debug: str,
+        start_offset: str,
+        end_offset: str,
+    ) -> None:
         super().__init__(message)
+        self.parameters = dict(parameters)
         self.debug = debug
         self.start_offset = start_offset
         self.end_offset = end_offset

@@ -88,7 +88,7 @@ def test_awaiting_the_end_of_a_query_that_dies_raises_what_it_died_of(
 ) -> None:
     query = start_failing(session)
     for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="terminated with exception: boom"):
+        with pytest.raises(StreamingQueryException, match="Reason: ValueError: boom"):
             query.awaitTermination()
     assert not query.isActive
 

@@ -47,7 +47,8 @@ def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptur
     failure = caught.value
     identity = query.identity
     assert str(failure) == (
-        f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: boom"
+        f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: "
+        "RuntimeError: boom"
     )
     assert isinstance(failure.__cause__, RuntimeError)
     assert (failure.start_offset, failure.end_offset) == ("[2, -]", "[3, -]")
@@ -57,7 +58,7 @@ def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptur
     assert "Current State: ACTIVE" in failure.debug
     assert "Logical Plan:\nNumberPlan over" in failure.debug
     assert query.state is State.TERMINATED
-    assert query.reporter.status.message == "Terminated with exception: boom"
+    assert query.reporter.status.message == "Terminated with exception: RuntimeError: boom"
     assert not query.reporter.status.is_data_available
     assert not query.reporter.status.is_trigger_active
     assert f"Query {identity} terminated with error" in caplog.text

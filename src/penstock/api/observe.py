@@ -19,6 +19,7 @@ from penstock.api.snapshot import (
     Totals,
 )
 from penstock.api.watermark_report import WatermarkReport, report_watermark
+from penstock.engine.error_text import one_line
 from penstock.engine.progress import NO_OUTPUT_ROWS, SourceProgress, StreamingQueryProgress
 from penstock.engine.stream_execution import State, StreamExecution
 
@@ -130,7 +131,7 @@ class _Entry:
         assert execution is not None
         if execution.failure is not None:
             self._sums.failures += 1
-            self._error = self._shown(_error_text(execution.failure.__cause__))
+            self._error = self._shown(one_line(execution.failure.parameters["message"]))
         self._final = self._make(execution, ended_at=self._now())
         self._execution = None
 
@@ -299,10 +300,6 @@ def _state(progress: StreamingQueryProgress | None, figure: str) -> int | None:
 def _watermark(execution: StreamExecution, text: Callable[[str], str]) -> WatermarkReport | None:
     report = report_watermark(execution.runtime)
     return report.redacted(text) if report.inputs else None
-
-
-def _error_text(error: BaseException | None) -> str:
-    return "" if error is None else f"{type(error).__name__}: {error}".strip()
 
 
 OBSERVATORY = Observatory()

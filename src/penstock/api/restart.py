@@ -326,9 +326,11 @@ class RestartingQuery(StreamingQuery):
 def _start_failure(ended: StreamExecution, cause: BaseException) -> StreamFailedError:
     """The error of a query that could not be started again."""
     identity = ended.identity
+    reason = ended.session.error_message(cause)
     failure = StreamFailedError(
         f"Query [id = {identity.id}, runId = {identity.run_id}] could not be started again: "
-        f"{cause}",
+        f"{reason}",
+        {"id": identity.id, "runId": identity.run_id, "message": reason},
         f"=== Streaming Query ===\nIdentifier: {identity}",
         "-",
         "-",

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStre
 
 from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
 from penstock.api.arming import armed_faults
+from penstock.api.errors import pyspark_errors
 from penstock.api.intercept import start_interceptor
 from penstock.api.manager import streams
 from penstock.api.query import StreamingQuery
@@ -276,6 +277,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         if query_name is not None:
             self.queryName(query_name)
 
+    @pyspark_errors()
     def _start(self, path: str | None, table: str | None) -> StreamingQuery:
         if self._refused_trigger is not None:
             raise UnsupportedError(

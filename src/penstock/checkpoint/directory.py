@@ -6,7 +6,7 @@ from penstock.checkpoint.commit_log import CommitLog
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.offset_seq import OffsetSeqLog
 from penstock.checkpoint.stream_metadata import StreamMetadata
-from penstock.errors import CheckpointNotEmptyError, MissingMetadataError
+from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataError
 
 
 class CheckpointDirectory:
@@ -41,7 +41,12 @@ class CheckpointDirectory:
                 raise MissingMetadataError(
                     f"Checkpoint location {self.root} is in an inconsistent state: the metadata "
                     "file is missing but offset and/or commit logs contain data. Please restore "
-                    "the metadata file or create a new checkpoint directory."
+                    "the metadata file or create a new checkpoint directory.",
+                    Condition(
+                        "STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
+                        "42K03",
+                        {"checkpointLocation": self.root},
+                    ),
                 )
             metadata = StreamMetadata.new()
             metadata.write(self.files)
@@ -56,8 +61,14 @@ class CheckpointDirectory:
         }
         for name, has_entries in found.items():
             if has_entries:
+                location = self.files.path(name)
                 raise CheckpointNotEmptyError(
-                    f"The checkpoint location {self.files.path(name)} should be empty on batch 0\n"
+                    f"The checkpoint location {location} should be empty on batch 0\n"
                     "Please either use a new checkpoint location, or delete the existing data in "
-                    "the checkpoint location."
+                    "the checkpoint location.",
+                    Condition(
+                        "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY",
+                        "42K03",
+                        {"checkpointLocation": location},
+                    ),
                 )

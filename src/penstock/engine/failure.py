@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.error_text import shown
 from penstock.engine.seam import QueryIdentity, QueryPlan
 from penstock.errors import StreamFailedError
 
@@ -13,16 +14,18 @@ def stream_failure(
     context: BatchContext | None,
     plan: QueryPlan | None,
     cause: BaseException,
+    reason: str,
 ) -> StreamFailedError:
     """The error that stands for a query's death, with the batch it died in.
 
-    `plan` is None where the query died before it had one.
+    `plan` is None where the query died before it had one. `reason` is the text of the cause.
     """
     current = context or BatchContext()
     sources = plan.sources if plan else ()
     failure = StreamFailedError(
         f"Query [id = {identity.id}, runId = {identity.run_id}] terminated with exception: "
-        f"{_shown(cause)}",
+        f"{reason}",
+        {"id": identity.id, "runId": identity.run_id, "message": reason},
         _debug_string(identity, state, current, plan),
         str(current.start_offsets.to_offset_seq(sources, None)),
         str(current.end_offsets.to_offset_seq(sources, None)),
@@ -40,12 +43,4 @@ def _debug_string(
         f"Current Available Offsets: {context.end_offsets}\n\n"
         f"Current State: {state}\nThread State: RUNNABLE"
     )
-    return text if plan is None else f"{text}\n\nLogical Plan:\n{_shown(plan)}"
-
-
-def _shown(thing: object) -> str:
-    """Its text, or that it has none: what is asked for one may have died with the query."""
-    try:
-        return str(thing)
-    except Exception as exc:
-        return f"({type(thing).__name__}, which cannot be shown: {exc!r})"
+    return text if plan is None else f"{text}\n\nLogical Plan:\n{shown(plan)}"

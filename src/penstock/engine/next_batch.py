@@ -11,7 +11,7 @@ from penstock.engine.hooks import HookPoint
 from penstock.engine.log import TRACE
 from penstock.engine.offsets import Offset
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import ConcurrentUpdateError, MissingBatchError
+from penstock.errors import ConcurrentUpdateError, Condition, MissingBatchError
 
 _logger = logging.getLogger(__name__)
 
@@ -154,5 +154,7 @@ def concurrent_update(runtime: QueryRuntime, batch_id: int) -> ConcurrentUpdateE
     return ConcurrentUpdateError(
         f"Concurrent update to the log. Multiple streaming jobs detected for {batch_id}.\n"
         "Please make sure only one streaming job runs on a specific checkpoint location at a "
-        f"time. The checkpoint is {runtime.checkpoint.root}; nothing of it was overwritten."
+        "time.",
+        Condition("CONCURRENT_STREAM_LOG_UPDATE", "40000", {"batchId": str(batch_id)}),
+        f"The checkpoint is {runtime.checkpoint.root}; nothing of it was overwritten.",
     )

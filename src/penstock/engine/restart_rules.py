@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.checkpoint import OffsetSeq
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import SourceEvolutionError, UnfinishedRepartitionError
+from penstock.errors import Condition, SourceEvolutionError, UnfinishedRepartitionError
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -25,10 +25,14 @@ def refuse_unfinished_repartition(
     if len(partitions) < 2 or not runtime.session.settings.check_unfinished_repartition:
         return
     raise UnfinishedRepartitionError(
-        f"[STREAMING_UNFINISHED_REPARTITION_DETECTED] The latest batch {batch_id} is for an "
-        "unfinished state repartitioning i.e. last committed batch is: "
-        f"{latest_commit[0]}). Please retry the repartitioning operation and let it finish "
-        "successfully before starting the streaming query. SQLSTATE: 55019"
+        f"The latest batch {batch_id} is for an unfinished state repartitioning i.e. last "
+        f"committed batch is: {latest_commit[0]}). Please retry the repartitioning operation and "
+        "let it finish successfully before starting the streaming query.",
+        Condition(
+            "STREAMING_UNFINISHED_REPARTITION_DETECTED",
+            "55019",
+            {"batchId": str(batch_id), "lastCommittedBatchId": str(latest_commit[0])},
+        ),
     )
 
 
@@ -36,9 +40,14 @@ def refuse_names_of_sources(runtime: QueryRuntime) -> None:
     """Raise SourceEvolutionError if sources go by their names and the entries have none."""
     if runtime.session.settings.source_evolution:
         raise SourceEvolutionError(
-            "[STREAMING_QUERY_EVOLUTION_ERROR.CANNOT_ENABLE_ON_EXISTING_CHECKPOINT] Cannot enable "
-            "streaming source evolution on a checkpoint that was created without it. The existing "
-            "checkpoint uses offset log format version 1, which does not support the named source "
-            "tracking required by streaming source evolution. To use source evolution, start the "
-            "query with a fresh checkpoint."
+            "Streaming query evolution error: Cannot enable streaming source evolution on a "
+            "checkpoint that was created without it. The existing checkpoint uses offset log "
+            "format version 1, which does not support the named source tracking required by "
+            "streaming source evolution. To use source evolution, start the query with a fresh "
+            "checkpoint.",
+            Condition(
+                "STREAMING_QUERY_EVOLUTION_ERROR.CANNOT_ENABLE_ON_EXISTING_CHECKPOINT",
+                "42KDE",
+                {"existingVersion": "1"},
+            ),
         )

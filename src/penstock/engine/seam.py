@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
 from penstock.engine.data_stream import DataStream
+from penstock.engine.error_text import error_text
 from penstock.engine.events import QueryEvent
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.settings import Settings
@@ -179,6 +180,10 @@ class StreamSession(ABC):
     def translated(self, error: BaseException) -> BaseException:
         """What a query is said to have died of: the error itself, or ours that it amounts to."""
         return error
+
+    def error_message(self, error: BaseException) -> str:
+        """The text of an error in the query's own failure and in its status."""
+        return error_text(error)
 
     def describe_error(self, error: BaseException) -> str:
         """The full text of an error for listeners."""

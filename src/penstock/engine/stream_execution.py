@@ -36,6 +36,7 @@ from penstock.engine.triggers import (
 from penstock.engine.unique_sources import all_can_stand_still, unique_sources_for
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
 from penstock.errors import (
+    CheckpointError,
     ExecutionError,
     QueryStopTimeoutError,
     StreamFailedError,
@@ -87,7 +88,11 @@ class StreamExecution:
         self._on_terminated = on_terminated
         self.redactor = redactor
         faults.reach(FaultPoint.BEFORE_METADATA, -1)
-        query_id = checkpoint.read_or_create_metadata().id
+        try:
+            query_id = checkpoint.read_or_create_metadata().id
+        except CheckpointError as exc:
+            exc.checkpoint = checkpoint.root
+            raise
         faults.reach(FaultPoint.AFTER_METADATA, -1)
         self.identity = QueryIdentity(query_id, str(uuid.uuid4()), name)
         self.reporter = ProgressReporter(self.identity, session, self._clock)
@@ -288,6 +293,7 @@ class StreamExecution:
                 self.reporter.update_status("Stopped")
             else:
                 error_class = self._session.error_class(exc)
+                _logger.error("Query %s terminated with error", self.identity, exc_info=exc)
                 self._record_failure(self._session.translated(exc))
         finally:
             self._started.set()
@@ -366,9 +372,12 @@ class StreamExecution:
     def _record_failure(self, exc: BaseException) -> None:
         context = self._engine.context if self._engine else None
         plan = self._plan if self._state is not State.INITIALIZING else None
-        self._failure = stream_failure(self.identity, self._state.value, context, plan, exc)
-        _logger.error("Query %s terminated with error", self.identity, exc_info=exc)
-        self.reporter.update_status(f"Terminated with exception: {exc}")
+        reason = self._session.error_message(exc)
+        self._failure = stream_failure(self.identity, self._state.value, context, plan, exc, reason)
+        self._failure.checkpoint = self._checkpoint.root
+        if context is not None and context.is_current_batch_constructed:
+            self._failure.batch_id = context.batch_id
+        self.reporter.update_status(f"Terminated with exception: {reason}")
 
     def _shut_down(self, error_class: str | None) -> None:
         """Let go of everything, then of those who wait."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -13,7 +15,8 @@ from pyspark.errors.exceptions.captured import (
     convert_exception,
 )
 
-from penstock.errors import ConcurrentUpdateError
+from penstock.engine.error_text import error_text
+from penstock.errors import ConcurrentUpdateError, PenstockError
 from penstock.spark.gateway import Jvm
 
 _INTERRUPTIONS = (
@@ -26,6 +29,7 @@ _SIGNS_OF_ANOTHER = (
     "Race while writing batch",  # the log of a file sink
     "Multiple streaming queries are concurrently using",  # either, on a file system that renames
 )
+_BATCH_FUNCTION_ERROR = "FOREACH_BATCH_USER_FUNCTION_ERROR"
 _MARK = "_penstock_of_batch_function"
 _WRAPPER = "java.lang.reflect.UndeclaredThrowableException"
 
@@ -86,9 +90,11 @@ def is_interruption(error: BaseException, run_id: str) -> bool:
 
 
 def translated(error: BaseException) -> BaseException:
-    """Ours for what Spark's logs of files raise when another query has written their entry."""
+    """An error of py4j's as PySpark's; ours where another query has written a log's entry."""
     if not isinstance(error, (Py4JJavaError, CapturedException)):
         return error
+    if isinstance(error, Py4JJavaError):
+        error = _captured(error)
     for message in _messages(error):
         if any(sign in message for sign in _SIGNS_OF_ANOTHER):
             concurrent = ConcurrentUpdateError(
@@ -101,10 +107,67 @@ def translated(error: BaseException) -> BaseException:
     return error
 
 
-def _messages(error: Py4JJavaError | CapturedException) -> list[str]:
+def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
+    """PySpark's exception for an error of the JVM; with a condition also where PySpark has none.
+
+    The JVM's stack is in it, but not in its text. As it is if the JVM does not tell any more.
+    """
+    java_exception: Any = error.java_exception
+    try:
+        converted = convert_exception(java_exception)
+    except Exception:
+        return error
+    if isinstance(converted, UnknownException):
+        converted._origin = java_exception
+    if getattr(error, _MARK, False):
+        of_batch_function(converted)
+    converted.__traceback__ = error.__traceback__
+    return converted
+
+
+def error_message(error: BaseException) -> str:
+    """What Spark says of the error when a query died of it; of one in Python, its traceback too."""
+    if getattr(error, _MARK, False):
+        reason = f"{error_text(error)}\n{_python_traceback(error)}"
+        return (
+            f"[{_BATCH_FUNCTION_ERROR}] An error occurred in the user provided function in foreach "
+            f"batch sink. Reason: {reason} SQLSTATE: 39000"
+        )
+    if isinstance(error, CapturedException):
+        if error._origin is not None:
+            with contextlib.suppress(Exception):
+                return str(error._origin.getMessage() or error._origin.toString())
+        return str(error._desc)
+    text = error_text(error)
+    if isinstance(error, (PenstockError, Py4JError)):
+        return text
+    return f"{text}\n{_python_traceback(error)}"
+
+
+def stack_trace(error: BaseException) -> str | None:
+    """The JVM's text of an error with its stack, if the error is of the JVM."""
+    if isinstance(error, CapturedException) and not getattr(error, _MARK, False):
+        return error._stackTrace or None
+    return None
+
+
+def _python_traceback(error: BaseException) -> str:
+    """The traceback from the first frame on that is not Penstock's own."""
+    first = error.__traceback__
+    while first is not None and _is_ours(first):
+        first = first.tb_next
+    lines = traceback.format_exception(type(error), error, first or error.__traceback__)
+    return "".join(lines)
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    module = str(frame.tb_frame.f_globals.get("__name__", ""))
+    return module.startswith(("penstock.", "py4j."))
+
+
+def _messages(error: BaseException) -> list[str]:
     """The messages of an error of the JVM and of what caused it, as far as the JVM still tells."""
-    captured = isinstance(error, CapturedException)
-    java_exception: Any = getattr(error, "_origin" if captured else "java_exception")
+    java_exception: Any = getattr(error, "_origin", None)
     messages: list[str] = []
     with contextlib.suppress(Exception):
         while java_exception is not None:
@@ -119,7 +182,9 @@ def error_class(error: BaseException) -> str | None:
     Whatever a function raised that foreachBatch called has the one that Spark has for these.
     """
     if getattr(error, _MARK, False):
-        return "FOREACH_BATCH_USER_FUNCTION_ERROR"
+        return _BATCH_FUNCTION_ERROR
+    if isinstance(error, PenstockError):
+        return None if error.condition is None else error.condition.name
     holder: Any = error.java_exception if isinstance(error, Py4JJavaError) else error
     with contextlib.suppress(Exception):
         found = holder.getCondition()

@@ -207,6 +207,12 @@ class SparkStreamSession(StreamSession):
     def translated(self, error: BaseException) -> BaseException:
         return failures.translated(error)
 
+    def error_message(self, error: BaseException) -> str:
+        return failures.error_message(error)
+
+    def describe_error(self, error: BaseException) -> str:
+        return failures.stack_trace(error) or super().describe_error(error)
+
     def error_class(self, error: BaseException) -> str | None:
         return failures.error_class(error)
 

@@ -1,0 +1,37 @@
+"""The text of an error, whole and as one line."""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+def error_text(error: BaseException) -> str:
+    """An error's message; for one that is not Penstock's, with its class, as `KeyError: 'id'`."""
+    message = shown(error)
+    if isinstance(error, PenstockError):
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def one_line(text: str) -> str:
+    """The first line of an error's text; a Python traceback in it is left out up to its error."""
+    head, traceback, rest = text.partition(_TRACEBACK)
+    first = head.strip().split("\n", 1)[0].rstrip()
+    if not traceback or "\n" in head.strip():
+        return first
+    lines = [line for line in rest.split("\n") if line.strip()]
+    frames = [number for number, line in enumerate(lines) if line.startswith("  ")]
+    raised = lines[frames[-1] + 1 :] if frames else lines
+    if not raised or raised[0].strip() in first:
+        return first
+    return f"{first} {raised[0].strip()}".strip()
+
+
+def shown(thing: object) -> str:
+    """Its text, or that it has none: what is asked for one may have died with the query."""
+    try:
+        return str(thing)
+    except Exception as exc:
+        return f"({type(thing).__name__}, which cannot be shown: {exc!r})"

@@ -1,0 +1,72 @@
+"""What a failure looks like to those who catch it, and to those who look at the query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyspark.errors
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock import StreamingQueryException, write_stream
+from penstock.api.errors import as_pyspark
+from penstock.api.observe import snapshots
+from penstock.errors import Condition, MalformedLogError, MissingMetadataError
+from tests.streams import LineFiles
+
+
+def test_an_error_is_of_both_classes_and_keeps_what_is_known_of_it() -> None:
+    inner = MalformedLogError("It is torn.", Condition("TORN", "KD002", {"text": "x"}))
+    error = MissingMetadataError("It is gone.", Condition("GONE", "42K03", {"at": "here"}), "Look.")
+    error.__cause__, error.checkpoint = inner, "file:/here"
+    both = as_pyspark(error)
+    assert isinstance(both, MissingMetadataError)
+    assert isinstance(both, pyspark.errors.SparkRuntimeException)
+    assert str(both) == str(error) == "[GONE] It is gone. SQLSTATE: 42K03\nLook."
+    assert (both.getCondition(), both.getSqlState()) == ("GONE", "42K03")
+    assert both.getMessageParameters() == {"at": "here"}
+    assert both.checkpoint == "file:/here"
+    assert isinstance(both.__cause__, pyspark.errors.PySparkException)
+    assert both.__cause__.getCondition() == "TORN"
+    assert as_pyspark(both) is both
+
+
+def test_a_log_of_the_future_has_its_condition_in_the_cause(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    lines = LineFiles(tmp_path / "in")
+    lines.add("a")
+    writer = write_stream(lines.stream(session)).format("noop").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    (checkpoint / "commits" / "0").write_text("v9\n{}")
+    query = writer.start()
+    with pytest.raises(StreamingQueryException) as raised:
+        query.awaitTermination()
+    cause = raised.value.cause and raised.value.cause.__cause__
+    assert isinstance(cause, pyspark.errors.PySparkException)
+    assert cause.getCondition() == "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION"
+    assert cause.getMessageParameters() == {"maxSupportedVersion": "3", "version": "9"}
+
+
+def test_an_error_of_java_s_is_one_line_wherever_it_is_shown(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    lines = LineFiles(tmp_path / "in")
+    lines.add('{"a":')
+    reader = session.readStream.schema("a int").option("mode", "FAILFAST")
+    writer = write_stream(reader.json(str(lines.directory))).format("noop")
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    with pytest.raises(StreamingQueryException) as raised:
+        query.awaitTermination()
+    error = raised.value
+    reason = error.getMessageParameters()["message"]
+    assert reason.startswith("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file ")
+    assert "\n" not in reason
+    assert (
+        str(error).split("\n")[0].endswith(f"terminated with exception: {reason} SQLSTATE: XXKST")
+    )
+    assert query.status["message"] == f"Terminated with exception: {reason}"
+    assert next(s.error for s in snapshots() if s.run_id == query.runId) == reason
+    assert isinstance(error.cause, pyspark.errors.UnknownException)
+    assert error.cause.getCondition() == "FAILED_READ_FILE.NO_HINT"
+    assert "\tat org.apache.spark" in error.cause._stackTrace  # type: ignore[attr-defined]
