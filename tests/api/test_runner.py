@@ -104,3 +104,56 @@ def test_the_exit_code_tells_how_a_script_ended(tmp_path: Path, body: str, code:
         assert run_script(job, ["a", "-b"]) == code
     finally:
         penstock.uninstall()
+
+
+FAILING_JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+
+def write(batch, batch_id):
+    if batch_id == 1:
+        raise KeyError("customer_id")
+
+query = (
+    spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    .writeStream.foreachBatch(write)
+    .option("checkpointLocation", sys.argv[1])
+    .start()
+)
+query.awaitTermination()
+"""
+
+
+def test_the_last_lines_of_a_failure_say_what_to_do(tmp_path: Path) -> None:
+    job, checkpoint = tmp_path / "a job.py", tmp_path / "checkpoint"
+    job.write_text(FAILING_JOB)
+    run = [sys.executable, "-m", "penstock.cli", "run", "--conf", "spark.sql.shuffle.partitions=2"]
+    ended = subprocess.run([*run, job, checkpoint, "-x"], capture_output=True, text=True)
+    assert ended.returncode == Outcome.QUERY_FAILED, ended.stderr
+    assert ended.stderr.count("Traceback (most recent call last):") == 1
+    assert ended.stderr.count('raise KeyError("customer_id")') == 1
+    error, *advice = ended.stderr.splitlines()[-4:]
+    assert error.endswith("in foreach batch sink. Reason: KeyError: 'customer_id'")
+    assert advice == [
+        f"penstock: batch 1 failed and is run again at the next start. The checkpoint is "
+        f"{checkpoint}.",
+        "penstock: to find the part of the batch that fails:",
+        f"    penstock bisect --checkpoint {checkpoint} --batch 1 --with-sink "
+        f"--conf spark.sql.shuffle.partitions=2 '{job}' -- {checkpoint} -x",
+    ]
+
+
+def test_a_checkpoint_that_cannot_be_used_is_to_be_verified(tmp_path: Path) -> None:
+    job, checkpoint = tmp_path / "job.py", tmp_path / "checkpoint"
+    job.write_text(FAILING_JOB)
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text("v1\n{}\n{}")
+    run = [sys.executable, "-m", "penstock.cli", "run", str(job), str(checkpoint)]
+    ended = subprocess.run(run, capture_output=True, text=True)
+    assert ended.returncode == Outcome.QUERY_FAILED, ended.stderr
+    assert ended.stderr.count("Traceback (most recent call last):") == 1
+    assert "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]" in ended.stderr
+    assert ended.stderr.splitlines()[-1] == f"    penstock checkpoint verify {checkpoint}"

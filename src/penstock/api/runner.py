@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from types import FrameType
+from pathlib import Path
 from typing import Any
 
 import pyspark.errors
 from pyspark import SparkContext
 
+from penstock.api.failure_report import report_failure
 from penstock.api.install import install
 from penstock.api.manager import running_queries
 from penstock.api.run_log import logging_like_spark
@@ -64,23 +66,24 @@ def run_script(
         except BaseException as exc:
             error = exc
         if error is not None and not (isinstance(error, KeyboardInterrupt) and stopper.signal):
-            return _report(error)  # not while it is handled: sys.excepthook finds no context
+            # Not while it is handled: sys.excepthook is to find no context.
+            return _report(error, Path(script), arguments, conf)
     return Outcome.ENDED if stopper.signal is None else Outcome(128 + stopper.signal)
 
 
-def _report(error: BaseException) -> int:
+def _report(
+    error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
+) -> int:
     """Print the error of a script; the exit code it ends with."""
     try:
+        if isinstance(error, (pyspark.errors.StreamingQueryException, PenstockError)):
+            report_failure(error, script, arguments, conf)
+            return Outcome.QUERY_FAILED
         report_uncaught(error)
     except SystemExit as exc:
         return _exit_code(exc)
-    match error:
-        case KeyboardInterrupt():
-            return Outcome.INTERRUPTED
-        case pyspark.errors.StreamingQueryException() | PenstockError():
-            return Outcome.QUERY_FAILED
-        case _:
-            return Outcome.SCRIPT_FAILED
+    is_interrupt = isinstance(error, KeyboardInterrupt)
+    return Outcome.INTERRUPTED if is_interrupt else Outcome.SCRIPT_FAILED
 
 
 def _submit_arguments(conf: Mapping[str, str]) -> str:
