@@ -26,8 +26,9 @@ def refuse_unfinished_repartition(
         return
     raise UnfinishedRepartitionError(
         f"The latest batch {batch_id} is for an unfinished state repartitioning i.e. last "
-        f"committed batch is: {latest_commit[0]}). Please retry the repartitioning operation and "
-        "let it finish successfully before starting the streaming query.",
+        f"committed batch is: {latest_commit[0]}).\n"
+        "Please retry the repartitioning operation and let it finish successfully before starting "
+        "the streaming query.",
         Condition(
             "STREAMING_UNFINISHED_REPARTITION_DETECTED",
             "55019",
