@@ -300,7 +300,8 @@ def test_an_entry_of_another_run_is_a_concurrent_update() -> None:
     with pytest.raises(ConcurrentUpdateError) as caught:
         construct_next_batch(runtime, BatchContext(batch_id=0))
     assert str(caught.value).startswith(
-        "Concurrent update to the log. Multiple streaming jobs detected for 0"
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. "
+        "Multiple streaming jobs detected for 0"
     )
     assert world.checkpoint.root in str(caught.value)
     entry = world.checkpoint.offset_log.get(0)
