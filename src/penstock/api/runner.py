@@ -10,8 +10,8 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from types import FrameType
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyspark.errors
