@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import StreamingQuery, read_stream, write_stream
-from tests.streams import Numbers, column
+from tests.streams import LineFiles, Numbers, column
 
 
 @pytest.fixture
@@ -102,3 +102,21 @@ def test_a_table_can_be_streamed_from_and_to(
         assert column(session.table(table)) == [0, 1, 2]
     finally:
         session.sql("DROP TABLE source_table")
+
+
+@pytest.mark.parametrize("engine", ["spark", "penstock"])
+def test_a_session_that_has_read_the_table_sees_what_is_written_to_it_afterwards(
+    session: SparkSession, checkpoint: Path, tmp_path: Path, table: str, engine: str
+) -> None:
+    session.sql(f"CREATE TABLE {table} (value STRING) USING parquet")
+    files = LineFiles(tmp_path / "in")
+    rows = files.stream(session)
+    writer = rows.writeStream if engine == "spark" else write_stream(rows)
+    query = writer.option("checkpointLocation", str(checkpoint)).toTable(table)
+    seen = [column(session.table(table))]
+    for word in ("a", "b"):
+        files.add(word)
+        query.processAllAvailable()
+        seen.append(column(session.table(table)))
+    query.stop()
+    assert seen == [[], ["a"], ["a", "b"]]

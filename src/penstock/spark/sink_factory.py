@@ -207,7 +207,9 @@ class SinkFactory:
             jvm.none,
         )
         return V1Sink(
-            jvm, source.createSink(self.output_mode, self._df._jdf.schema()), catalog_table
+            self._df.sparkSession,
+            source.createSink(self.output_mode, self._df._jdf.schema()),
+            catalog_table,
         )
 
     # Tables.

@@ -87,8 +87,13 @@ class V2Sink(SparkSink):
 class V1Sink(SparkSink):
     """A sink of Spark's first API: it is handed each batch as a DataFrame."""
 
-    def __init__(self, jvm: Jvm, jsink: Any, catalog_table: Any | None = None) -> None:
+    def __init__(
+        self, session: SparkSession, jsink: Any, catalog_table: Any | None = None
+    ) -> None:
+        """`session` is the user's: a table is refreshed there, where it is read."""
+        jvm = Jvm.of(session)
         super().__init__(jvm, jsink)
+        self._session = session
         self._catalog_table = catalog_table
         self._add_batch: Any = None
 
@@ -106,7 +111,7 @@ class V1Sink(SparkSink):
             self._add_batch.apply(batch_id, execution)
         if self._catalog_table is not None:
             name = self._catalog_table.identifier().quotedString()
-            execution.sparkSession().catalog().refreshTable(name)
+            self._session._jsparkSession.catalog().refreshTable(name)
         return None
 
 
