@@ -23,6 +23,19 @@ _OBJECT_ID = re.compile(r"@[0-9a-f]{4,8}\b")
 _STATE_ID = re.compile(r'"[0-9a-f]{8}-[0-9a-f-]{27}"')
 _SCHEME = re.compile(rb"\bfile:(?=/)", re.IGNORECASE)
 _JOIN_SIDES = ("left", "right")
+_MEASUREMENTS = {
+    "id",
+    "runId",
+    "timestamp",
+    "batchDuration",
+    "inputRowsPerSecond",
+    "processedRowsPerSecond",
+    "allUpdatesTimeMs",
+    "allRemovalsTimeMs",
+    "commitTimeMs",
+    "memoryUsedBytes",
+}
+_MAPS_OF_MEASUREMENTS = {"durationMs", "customMetrics"}
 
 
 class Engine(Enum):
@@ -141,23 +154,14 @@ class Run:
         files = (f for f in self.checkpoint.rglob("*") if f.is_file())
         return {scheme for file in files for scheme in _SCHEME.findall(file.read_bytes())}
 
-    def _progress(self) -> list[dict[str, Any]]:
+    def _progress(self) -> list[list[str]]:
         return [self._comparable(progress) for progress in self.progress]
 
-    def _comparable(self, progress: dict[str, Any]) -> dict[str, Any]:
-        """What of a progress record does not depend on the clock."""
+    def _comparable(self, progress: dict[str, Any]) -> list[str]:
+        """A record as lines of JSON; of what depends on the clock or on memory the kind only."""
         text = json.dumps(progress).replace(str(self.root), "<root>")
         progress = json.loads(_OBJECT_ID.sub("@_", text))
-        return {
-            "batchId": progress["batchId"],
-            "numInputRows": progress["numInputRows"],
-            "phases": sorted(progress.get("durationMs", {})),
-            "eventTime": progress.get("eventTime", {}),
-            "stateOperators": [_operator(o) for o in progress["stateOperators"]],
-            "sources": [_without_rates(source) for source in progress["sources"]],
-            "sink": _without_rates(progress["sink"]),
-            "observedMetrics": progress.get("observedMetrics", {}),
-        }
+        return json.dumps(_timeless(progress), indent=1).splitlines()
 
     # State, through Spark's own reader of it.
 
@@ -228,19 +232,24 @@ def _distance(value: Any, at: datetime) -> str:
     return f"day of batch + {value - at.date()}"
 
 
-def _operator(progress: dict[str, Any]) -> dict[str, Any]:
-    kept = (
-        "operatorName",
-        "numRowsTotal",
-        "numRowsUpdated",
-        "numRowsRemoved",
-        "numRowsDroppedByWatermark",
-        "numShufflePartitions",
-        "numStateStoreInstances",
-    )
-    figures = {key: progress[key] for key in kept}
-    return {**figures, "customMetrics": sorted(progress.get("customMetrics", {}))}
+def _timeless(value: Any) -> Any:
+    """A JSON value with what differs from run to run replaced by its kind."""
+    if isinstance(value, list):
+        return [_timeless(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {name: _kind(figure) for name, figure in found.items()}
+        if key in _MAPS_OF_MEASUREMENTS
+        else _kind(found)
+        if key in _MEASUREMENTS
+        else _timeless(found)
+        for key, found in value.items()
+    }
 
 
-def _without_rates(progress: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in progress.items() if not key.endswith("PerSecond")}
+def _kind(value: Any) -> str:
+    """The type of a JSON value; of a fraction also how many decimals it has."""
+    if isinstance(value, float):
+        return f"number with {len(repr(value).partition('.')[2])} decimals"
+    return type(value).__name__

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,11 @@ from pyspark.sql.streaming.listener import (
 )
 
 from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
-from tests.streams import Numbers, eventually
+from penstock.engine.events import QueryProgressEvent as OurProgressEvent
+from penstock.engine.progress import SinkProgress, SourceProgress, StreamingQueryProgress
+from penstock.spark.events import to_jvm_event
+from penstock.spark.gateway import Jvm
+from tests.streams import LineFiles, Numbers, eventually
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 
@@ -181,3 +188,54 @@ def test_observed_metrics_are_in_the_progress_of_query_and_listener(
     eventually(lambda: len(recorder.of_kind(QueryProgressEvent)) > 1, "two reports")
     heard = recorder.of_kind(QueryProgressEvent)[1].progress.observedMetrics["figures"]
     assert (heard["rows"], heard["top"]) == (2, 3)
+
+
+@pytest.mark.parametrize("engine", ["spark", "penstock"])
+def test_listeners_get_the_numbers_of_recent_progress_before_they_are_rounded(
+    session: SparkSession, listen: Listen, tmp_path: Path, engine: str
+) -> None:
+    recorder = Recorder()
+    listen(recorder)
+    files = LineFiles(tmp_path / "in")
+    files.add(*"abcdefg")
+    files.add(*"hijklmn")
+    rows = files.stream(session)
+    writer = rows.writeStream if engine == "spark" else write_stream(rows)
+    query = writer.format("noop").trigger(availableNow=True).start()
+    query.awaitTermination()
+    eventually(lambda: recorder.of_kind(QueryTerminatedEvent), "the end")
+    heard = [event.progress for event in recorder.of_kind(QueryProgressEvent)]
+    recent = query.recentProgress[: len(heard)]
+    assert [json.loads(p.json) for p in heard] == [json.loads(p.json) for p in recent]
+    for progress, shown in zip(heard, recent, strict=True):
+        seconds = max(1, progress.batchDuration) / 1000
+        assert progress.processedRowsPerSecond == progress.numInputRows / seconds
+        assert shown.processedRowsPerSecond == json.loads(progress.json)["processedRowsPerSecond"]
+        assert shown.sources[0].inputRowsPerSecond == round(shown.sources[0].inputRowsPerSecond, 1)
+
+
+RATES = [0.0, 5.0, 100.0, 0.05, 0.15, 0.25, 0.35, 1 / 3, 1234.5678, 123456789012.25]
+
+
+@pytest.mark.parametrize("rate", [*RATES, float("inf"), float("nan")])
+def test_a_record_is_written_as_spark_writes_it(session: SparkSession, rate: float) -> None:
+    metrics = {"z": "1.25E3", "avgOffsetsBehindLatest": "1.25E1", "a": "b"}
+    source = SourceProgress("source", None, "5", '{"a":[1]}', 7, rate, rate, metrics)
+    record = StreamingQueryProgress(
+        id=str(uuid.uuid4()),
+        run_id=str(uuid.uuid4()),
+        name=None,
+        timestamp="2024-01-01T00:00:00.000Z",
+        batch_id=3,
+        batch_duration_ms=12,
+        duration_ms={"walCommit": 1, "addBatch": 2},
+        event_time={},
+        state_operators=(),
+        sources=(source, source),
+        sink=SinkProgress("sink", 7, {"z": "1", "a": "2"}),
+        observed_metrics={},
+    )
+    event = to_jvm_event(Jvm.of(session), OurProgressEvent(record))
+    assert record.json == event.progress().json()
+    heard = event.progress().inputRowsPerSecond()
+    assert heard == 2 * rate or (math.isnan(heard) and math.isnan(rate))

@@ -20,10 +20,8 @@ def as_pyspark(progress: StreamingQueryProgress) -> PySparkProgress:
     for of_source, source in zip(filled["sources"], progress.sources, strict=True):
         of_source.setdefault("inputRowsPerSecond", source.input_rows_per_second)
         of_source.setdefault("processedRowsPerSecond", source.processed_rows_per_second)
-    arriving = sum(source.input_rows_per_second for source in progress.sources)
-    processed = sum(source.processed_rows_per_second for source in progress.sources)
-    filled.setdefault("inputRowsPerSecond", arriving)
-    filled.setdefault("processedRowsPerSecond", processed)
+    filled.setdefault("inputRowsPerSecond", progress.input_rows_per_second)
+    filled.setdefault("processedRowsPerSecond", progress.processed_rows_per_second)
     made = PySparkProgress.fromJson(filled)
     made._jdict = fields
     for made_source, of_source in zip(made.sources, fields["sources"], strict=True):

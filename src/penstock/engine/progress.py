@@ -6,10 +6,17 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 NO_OUTPUT_ROWS = -1
 """What a sink that does not count its rows reports."""
+
+_ALL_DIGITS = Context(prec=400)
+"""Room for every digit of the largest float."""
+
+_FRACTIONAL_METRICS = ("avgOffsetsBehindLatest",)
+"""Metrics of a source that are written with one decimal."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,9 @@ class SourceProgress:
             "endOffset": _parsed(self.end_offset),
             "latestOffset": _parsed(self.latest_offset),
             "numInputRows": self.num_input_rows,
-            **_finite("inputRowsPerSecond", self.input_rows_per_second),
-            **_finite("processedRowsPerSecond", self.processed_rows_per_second),
-            **_filled("metrics", self.metrics),
+            **_rate("inputRowsPerSecond", self.input_rows_per_second),
+            **_rate("processedRowsPerSecond", self.processed_rows_per_second),
+            **_filled("metrics", {k: _metric(k, text) for k, text in self.metrics.items()}),
         }
 
 
@@ -120,10 +127,19 @@ class StreamingQueryProgress:
     def num_input_rows(self) -> int:
         return sum(source.num_input_rows for source in self.sources)
 
+    @property
+    def input_rows_per_second(self) -> float:
+        return sum((source.input_rows_per_second for source in self.sources), 0.0)
+
+    @property
+    def processed_rows_per_second(self) -> float:
+        return sum((source.processed_rows_per_second for source in self.sources), 0.0)
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields and their order as in Spark's own JSON; what it leaves out is left out."""
-        arriving = sum(source.input_rows_per_second for source in self.sources)
-        processed = sum(source.processed_rows_per_second for source in self.sources)
+        """The fields, their order and their rounding as in Spark's own JSON.
+
+        What Spark leaves out is left out.
+        """
         return {
             "id": self.id,
             "runId": self.run_id,
@@ -132,10 +148,10 @@ class StreamingQueryProgress:
             "batchId": self.batch_id,
             "batchDuration": self.batch_duration_ms,
             "numInputRows": self.num_input_rows,
-            **_finite("inputRowsPerSecond", arriving),
-            **_finite("processedRowsPerSecond", processed),
-            **_filled("durationMs", dict(sorted(self.duration_ms.items()))),
-            **_filled("eventTime", dict(sorted(self.event_time.items()))),
+            **_rate("inputRowsPerSecond", self.input_rows_per_second),
+            **_rate("processedRowsPerSecond", self.processed_rows_per_second),
+            **_filled("durationMs", self.duration_ms),
+            **_filled("eventTime", self.event_time),
             "stateOperators": [operator.to_dict() for operator in self.state_operators],
             "sources": [source.to_dict() for source in self.sources],
             "sink": self.sink.to_dict(),
@@ -161,9 +177,25 @@ def _parsed(offset: str | None) -> Any:
         return offset
 
 
-def _finite(name: str, value: float) -> dict[str, float]:
-    return {name: value} if math.isfinite(value) else {}
+def _rate(name: str, value: float) -> dict[str, float]:
+    """A rate rounded as in Spark's JSON; no field where there is no finite number."""
+    return {name: float(_one_decimal(repr(value)))} if math.isfinite(value) else {}
+
+
+def _metric(name: str, text: str) -> str:
+    if name not in _FRACTIONAL_METRICS:
+        return text
+    try:
+        return str(_one_decimal(text))
+    except InvalidOperation:
+        return text
+
+
+def _one_decimal(number: str) -> Decimal:
+    """A number rounded to one decimal, half up, by its decimal digits as Java's BigDecimal is."""
+    return Decimal(number).quantize(Decimal("0.1"), ROUND_HALF_UP, _ALL_DIGITS)
 
 
 def _filled(name: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: dict(mapping)} if mapping else {}
+    """The mapping in the order of its keys; no field where it is empty."""
+    return {name: dict(sorted(mapping.items()))} if mapping else {}

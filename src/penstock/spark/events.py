@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from penstock.engine.events import (
@@ -67,15 +68,18 @@ def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
 
 
 def _json(progress: StreamingQueryProgress) -> str:
-    """A record as Spark's reader takes it, without its observed metrics."""
+    """A record as Spark's reader takes it, without its observed metrics.
+
+    Nothing is rounded: the JVM's record holds the numbers themselves, and rounds in its own JSON.
+    """
     fields = progress.to_dict()
     for shown, source in zip(fields["sources"], progress.sources, strict=True):
         shown["startOffset"] = source.start_offset
         shown["endOffset"] = source.end_offset
         shown["latestOffset"] = source.latest_offset
-        shown.setdefault("inputRowsPerSecond", "NaN")
-        shown.setdefault("processedRowsPerSecond", "NaN")
-        shown.setdefault("metrics", {})
+        shown["inputRowsPerSecond"] = _double(source.input_rows_per_second)
+        shown["processedRowsPerSecond"] = _double(source.processed_rows_per_second)
+        shown["metrics"] = dict(source.metrics)
     fields["sink"].setdefault("metrics", {})
     for operator in fields["stateOperators"]:
         operator.setdefault("customMetrics", {})
@@ -83,6 +87,13 @@ def _json(progress: StreamingQueryProgress) -> str:
     fields.setdefault("eventTime", {})
     fields["observedMetrics"] = {}
     return json.dumps(fields)
+
+
+def _double(value: float) -> float | str:
+    """A number as Jackson reads a double: what is not finite is a text."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity"
 
 
 def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress) -> Any:
