@@ -52,7 +52,7 @@ def test_show_one_batch(checkpoint: Path) -> None:
     stateful(checkpoint)
     text = run("show", checkpoint, 2).stdout
     assert '{"logOffset":1}' in text
-    assert "file:///data/2.txt" in text
+    assert "hdfs://store/data/2.txt" in text
     assert json_of("show", checkpoint, 2)["batch"]["status"] == "committed"
 
 

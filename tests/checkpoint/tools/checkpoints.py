@@ -38,7 +38,7 @@ def commit_text(watermark: int = 0) -> str:
 
 
 def file_entry(number: int) -> str:
-    path = f"file:///data/{number}.txt"
+    path = f"hdfs://store/data/{number}.txt"
     return json.dumps({"path": path, "timestamp": number, "batchId": number}, separators=(",", ":"))
 
 

@@ -82,7 +82,7 @@ def test_one_batch_closely(checkpoint: Path) -> None:
     detail = inspect_batch(CheckpointView(stateful(checkpoint)), 2)
     assert detail.start == {"0": '{"logOffset":1}'}
     assert detail.batch.offsets == {"0": '{"logOffset":2}'}
-    assert detail.files == {"0": ("file:///data/2.txt",)}
+    assert detail.files == {"0": ("hdfs://store/data/2.txt",)}
     assert (detail.reads_state_version, detail.writes_state_version) == (2, 3)
     assert detail.reads_state_missing == detail.writes_state_missing == ()
     assert detail.commit == {"nextBatchWatermarkMs": 30}
@@ -95,7 +95,7 @@ def test_the_files_of_a_compacted_batch_are_its_own(checkpoint: Path) -> None:
     compacted = "\n".join(["v1", *map(file_entry, range(3))])
     write(checkpoint / "sources/0/2.compact", compacted)
     detail = inspect_batch(CheckpointView(checkpoint), 2)
-    assert detail.files == {"0": ("file:///data/2.txt",)}
+    assert detail.files == {"0": ("hdfs://store/data/2.txt",)}
 
 
 def test_the_files_of_a_batch_are_not_told_where_its_start_is_purged(checkpoint: Path) -> None:
@@ -104,12 +104,12 @@ def test_the_files_of_a_batch_are_not_told_where_its_start_is_purged(checkpoint:
         (checkpoint / f"offsets/{batch}").unlink()
     detail = inspect_batch(CheckpointView(checkpoint), 2)
     assert (detail.start, detail.files) == (None, {})
-    assert inspect_batch(CheckpointView(checkpoint), 3).files == {"0": ("file:///data/3.txt",)}
+    assert inspect_batch(CheckpointView(checkpoint), 3).files == {"0": ("hdfs://store/data/3.txt",)}
 
 
 def test_the_first_batch_starts_at_the_beginning(checkpoint: Path) -> None:
     detail = inspect_batch(CheckpointView(stateless(checkpoint)), 0)
-    assert detail.files == {"0": ("file:///data/0.txt",)}
+    assert detail.files == {"0": ("hdfs://store/data/0.txt",)}
 
 
 def test_files_are_found_in_the_log_they_were_compacted_into(checkpoint: Path) -> None:
@@ -119,7 +119,7 @@ def test_files_are_found_in_the_log_they_were_compacted_into(checkpoint: Path) -
     write(checkpoint / "sources/0/3.compact", "\n".join(["v1", *map(file_entry, range(4))]))
     for batch in range(4):
         detail = inspect_batch(CheckpointView(checkpoint), batch)
-        assert detail.files == {"0": (f"file:///data/{batch}.txt",)}
+        assert detail.files == {"0": (f"hdfs://store/data/{batch}.txt",)}
 
 
 def test_files_that_no_log_has_are_not_told_to_be_none(checkpoint: Path) -> None:

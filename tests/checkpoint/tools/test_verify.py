@@ -296,3 +296,24 @@ def test_the_worst_comes_first(checkpoint: Path) -> None:
     severities = [finding.severity for finding in verified(checkpoint).findings]
     assert severities[0] is Severity.ERROR
     assert severities[-1] is Severity.INFO
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_file_of_the_planned_batch_that_is_gone_is_lost_data(
+    checkpoint: Path, tmp_path: Path, planned: bool
+) -> None:
+    stateless(checkpoint, planned=planned)
+    newest = 4 if planned else 3
+    file = tmp_path / "a file.txt"
+    file.write_text("rows")
+    entry = {"path": file.as_uri(), "timestamp": 1, "batchId": newest}
+    write(checkpoint / f"sources/0/{newest}", f"v1\n{json.dumps(entry)}")
+    assert verified(checkpoint).findings == ()
+    file.unlink()
+    if not planned:
+        assert verified(checkpoint).findings == ()
+        return
+    finding = the_finding(checkpoint, "sources/0")
+    assert finding.severity is Severity.ERROR
+    assert f"Batch 4 is planned with {file}," in finding.problem
+    assert not verified(checkpoint).will_restart

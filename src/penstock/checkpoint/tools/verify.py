@@ -12,6 +12,7 @@ from penstock.checkpoint.tools.verify_files import (
     check_checksums,
     check_file_sources,
     check_leftovers,
+    check_planned_files,
     check_schema_paths,
     check_state,
 )
@@ -37,6 +38,7 @@ def verify(view: CheckpointView) -> Verification:
         check_state,
         check_schema_paths,
         check_file_sources,
+        check_planned_files,
         check_leftovers,
     )
     findings = [finding for check in checks for finding in check(view)]

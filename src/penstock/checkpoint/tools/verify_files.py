@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
@@ -237,6 +238,48 @@ def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
                     _SAME,
                     _newest_entry_remedy(log, number, end),
                 )
+
+
+def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
+    """The files of the batch that runs again are there. Only a local disk is looked at."""
+    newest = view.newest_batch
+    entry = view.offsets.entries.get(newest) if newest is not None else None
+    if newest is None or entry is None or not view.is_planned:
+        return
+    before = view.offsets.entries.get(newest - 1)
+    for directory in (view.root / "sources" / name for name in entry.source_names):
+        log = CompactibleLog.scan(directory)
+        end = log_offset(offset_of(entry, directory.name))
+        start = log_offset(offset_of(before, directory.name) if before else None)
+        if end is None or start is None or not log.is_file_log:
+            continue
+        try:
+            planned = log.entries_between(start, end)
+        except CheckpointError:
+            continue  # told by the check of the log itself
+        paths = [path for file in planned if (path := _local_path(str(file.get("path"))))]
+        lost = [path for path in paths if not path.exists()]
+        if lost:
+            yield _lost_input(view, directory, newest, lost)
+
+
+def _local_path(uri: str) -> Path | None:
+    """The path behind the URI in an entry of a file source's log; None if it is not local."""
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) if parts.scheme in ("", "file") and not parts.netloc else None
+
+
+def _lost_input(view: CheckpointView, directory: Path, batch: int, lost: list[Path]) -> Finding:
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return Finding(
+        Severity.ERROR,
+        view.relative(directory),
+        f"Batch {batch} is planned with {lost[0]}{more}, which is not there any more.",
+        f"finishes batch {batch} without the rows of the file, and says nothing",
+        _SAME,
+        f"put the file back before the restart, or accept that the rows of batch {batch} in it are "
+        "lost",
+    )
 
 
 def _missing_entry(view: CheckpointView, directory: Path, number: int) -> Finding:
