@@ -24,6 +24,7 @@ _INTERRUPTIONS = (
     "java.io.InterruptedIOException",
     "java.nio.channels.ClosedByInterruptException",
 )
+_TELL_OF_JOBS = ("org.apache.spark.SparkException", "py4j.Py4JException")
 _SIGNS_OF_ANOTHER = (
     "Multiple streaming jobs detected for",  # the log of a file source
     "Race while writing batch",  # the log of a file sink
@@ -67,7 +68,10 @@ def answered() -> Iterator[None]:
         cause = None if exc.java_exception is None else exc.java_exception.getCause()
         if cause is None:
             raise
-        raise convert_exception(cause) from None
+        converted = convert_exception(cause)
+        if isinstance(converted, UnknownException):
+            raise Py4JJavaError(exc.errmsg, cause) from None
+        raise converted from None
 
 
 def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
@@ -76,17 +80,47 @@ def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
     return convert_exception(getattr(factory, name)(*arguments))
 
 
-def is_interruption(error: BaseException, run_id: str) -> bool:
+def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
     """Whether an error, or one it was caused by, comes of cancelling the query of that run."""
     seen: BaseException | None = error
     while seen is not None:
-        text = _full_text(seen)
-        if any(name in text for name in _INTERRUPTIONS):
-            return True
-        if "cancelled" in text and run_id in text:
-            return True
+        throwable = _throwable(seen)
+        if throwable is not None:
+            if _comes_of_cancelling(jvm, throwable, run_id):
+                return True
+        elif isinstance(seen, (Py4JError, CapturedException)):
+            text = str(seen)  # all there is: the JVM's exception came as text
+            if any(name in text for name in _INTERRUPTIONS) or _is_cancelled(text, run_id):
+                return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+def _comes_of_cancelling(jvm: Jvm, throwable: Any, run_id: str) -> bool:
+    """Whether a throwable or a cause of it is an interruption, or the end of a cancelled job.
+
+    By class, so that a subclass counts: a SocketTimeoutException is an InterruptedIOException.
+    """
+    with contextlib.suppress(Py4JError):  # the JVM is gone
+        while throwable is not None:
+            if any(jvm.is_instance(throwable, name) for name in _INTERRUPTIONS):
+                return True
+            tells_of_jobs = any(jvm.is_instance(throwable, name) for name in _TELL_OF_JOBS)
+            if tells_of_jobs and _is_cancelled(str(throwable.getMessage()), run_id):
+                return True
+            throwable = throwable.getCause()
+    return False
+
+
+def _is_cancelled(text: str, run_id: str) -> bool:
+    return "cancelled" in text and run_id in text
+
+
+def _throwable(error: BaseException) -> Any | None:
+    """The JVM's exception behind an error, if there is one."""
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    return error._origin if isinstance(error, CapturedException) else None
 
 
 def translated(error: BaseException) -> BaseException:
@@ -197,23 +231,3 @@ def of_batch_function(error: BaseException) -> BaseException:
     with contextlib.suppress(Exception):  # an error without room for it goes unmarked
         setattr(error, _MARK, True)
     return error
-
-
-def _full_text(error: BaseException) -> str:
-    """The message with the JVM's stack trace, in which the causes are named."""
-    text = str(error)
-    java_exception: Any = None
-    if isinstance(error, Py4JJavaError):
-        java_exception = error.java_exception
-    elif isinstance(error, CapturedException):
-        text += str(error._stackTrace or "")
-        java_exception = error._origin
-    elif isinstance(error, Py4JError):
-        return text
-    while java_exception is not None:
-        with contextlib.suppress(Exception):
-            text += f"\n{java_exception.toString()}"
-            java_exception = java_exception.getCause()
-            continue
-        break
-    return text

@@ -202,7 +202,7 @@ class SparkStreamSession(StreamSession):
         return self._poster.post(progress)
 
     def is_interruption(self, error: BaseException) -> bool:
-        return failures.is_interruption(error, self._run_id)
+        return failures.is_interruption(self.jvm, error, self._run_id)
 
     def translated(self, error: BaseException) -> BaseException:
         return failures.translated(error)

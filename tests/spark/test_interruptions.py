@@ -1,0 +1,107 @@
+"""Which errors are taken for the effect of `stop`: those that Spark takes for it, by class."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from penstock import read_stream, write_stream
+from penstock.engine.read_limit import ReadLimit
+from penstock.spark.failures import is_interruption
+from penstock.spark.gateway import Jvm
+from tests.streams import PATIENCE, Numbers, eventually
+
+RUN_ID = "a run"
+_SPARK_ENGINE = "org.apache.spark.sql.execution.streaming.runtime.StreamExecution"
+_GUAVA = "org.sparkproject.guava.util.concurrent"
+
+
+def made(name: str, *arguments: Any) -> Callable[[Jvm], Any]:
+    """A maker of a Java object; arguments that are makers are made first."""
+
+    def make(jvm: Jvm) -> Any:
+        values = [argument(jvm) if callable(argument) else argument for argument in arguments]
+        return jvm.cls(name)(*values)
+
+    return make
+
+
+INTERRUPTED = made("java.io.InterruptedIOException", "x")
+TIMED_OUT = made("java.net.SocketTimeoutException", "Accept timed out")
+FAILED = made("java.io.IOException", "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("throwable", "expected"),
+    [
+        (made("java.lang.InterruptedException", "x"), True),
+        (INTERRUPTED, True),
+        (TIMED_OUT, True),
+        (made("java.nio.channels.FileLockInterruptionException"), False),
+        (made("java.nio.channels.ClosedByInterruptException"), True),
+        (made("java.io.UncheckedIOException", "x", TIMED_OUT), True),
+        (made("java.util.concurrent.ExecutionException", "x", TIMED_OUT), True),
+        (made(f"{_GUAVA}.UncheckedExecutionException", "x", INTERRUPTED), True),
+        (made("org.apache.spark.SparkException", "no connection", TIMED_OUT), True),
+        (made("org.apache.spark.SparkException", f"Job cancelled: group {RUN_ID}"), True),
+        (made("org.apache.spark.SparkException", "Job cancelled: group of another"), False),
+        (made("org.apache.spark.SparkException", "no space", FAILED), False),
+        (made("java.io.IOException", "java.lang.InterruptedException was not thrown"), False),
+        (FAILED, False),
+    ],
+)
+def test_spark_s_rule_is_ours(
+    session: SparkSession, throwable: Callable[[Jvm], Any], expected: bool
+) -> None:
+    jvm = Jvm.of(session)
+    session.sparkContext.setLocalProperty("spark.jobGroup.id", RUN_ID)
+    java_exception = throwable(jvm)
+    engine = jvm.module(_SPARK_ENGINE)
+    context = session.sparkContext._jsc.sc()
+    assert engine.isInterruptionException(java_exception, context) is expected
+    raised = Py4JJavaError("An error occurred", java_exception)
+    assert is_interruption(jvm, raised, RUN_ID) is expected
+    session.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_a_cause_in_python_counts(session: SparkSession) -> None:
+    jvm = Jvm.of(session)
+    error = RuntimeError("my own words for it")
+    error.__cause__ = Py4JJavaError("An error occurred", TIMED_OUT(jvm))
+    assert is_interruption(jvm, error, RUN_ID)
+
+
+class Waiting(Numbers):
+    """Numbers of which the first question waits for a connection that nobody makes."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        super().__init__(1)
+        self._jvm = jvm
+        self.is_asked = threading.Event()
+        self.goes_on = threading.Event()
+
+    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
+        self.is_asked.set()
+        assert self.goes_on.wait(PATIENCE)
+        socket = self._jvm.cls("java.net.ServerSocket")(0)
+        socket.setSoTimeout(1)
+        socket.accept()
+
+
+def test_a_timeout_of_a_socket_while_the_query_is_stopped_is_no_failure(
+    session: SparkSession,
+) -> None:
+    source = Waiting(Jvm.of(session))
+    query = write_stream(read_stream(source, session)).format("noop").start()
+    assert source.is_asked.wait(PATIENCE)
+    stopping = threading.Thread(target=query.stop)
+    stopping.start()
+    eventually(lambda: not query._execution.is_active, "the stop")
+    source.goes_on.set()
+    stopping.join(PATIENCE)
+    assert query.exception() is None
