@@ -51,4 +51,5 @@ def test_settings_are_read_by_their_kind(text: str, value: bool) -> None:
         force_delete_temporary_checkpoint=value,
         source_evolution=value,
         check_unfinished_repartition=value,
+        verify_metadata_exists=value,
     )

@@ -353,4 +353,4 @@ def _refuse_another_query(before: StreamExecution, execution: StreamExecution) -
 
 def _stop_bound(execution: StreamExecution) -> float | None:
     """The seconds that the session gives a query to stop; None if it sets no bound."""
-    return max(execution.session.settings.stop_timeout_ms, 0) / 1000 or None
+    return max(execution.session.settings_now().stop_timeout_ms, 0) / 1000 or None

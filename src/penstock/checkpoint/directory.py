@@ -29,15 +29,15 @@ class CheckpointDirectory:
         """Where the source of that number or name may keep what is its own."""
         return self.files.path(f"sources/{source_id}")
 
-    def read_or_create_metadata(self) -> StreamMetadata:
+    def read_or_create_metadata(self, *, verify: bool = True) -> StreamMetadata:
         """The stable identity of the query; made and written if the checkpoint is new.
 
         Raises MissingMetadataError if there are log entries but no identity: a new id would make
-        a sink that remembers ids take every old batch for a new one.
+        a sink that remembers ids take every old batch for a new one. Not with `verify` off.
         """
         metadata = StreamMetadata.read(self.files)
         if metadata is None:
-            if self.offset_log.list_batches() or self.commit_log.list_batches():
+            if verify and (self.offset_log.list_batches() or self.commit_log.list_batches()):
                 raise MissingMetadataError(
                     f"Checkpoint location {self.root} is in an inconsistent state: the metadata "
                     "file is missing but offset and/or commit logs contain data. Please restore "

@@ -63,7 +63,8 @@ class Ending:
 
     def delete_checkpoint(self, failure: StreamFailedError | None) -> None:
         """Remove a temporary checkpoint; that of a query that failed only if it is asked for."""
-        if failure is not None and not self._session.settings.force_delete_temporary_checkpoint:
+        settings_now = self._session.settings_now
+        if failure is not None and not settings_now().force_delete_temporary_checkpoint:
             return
         _logger.info("Deleting checkpoint %s.", self._checkpoint.root)
         try:

@@ -46,10 +46,7 @@ class ProgressReporter:
         self._session = session
         self._clock = clock
         self._status = StreamingQueryStatus()
-        # As in Spark the buffer holds one entry less than the setting says.
-        self._recent: deque[StreamingQueryProgress] = deque(
-            maxlen=max(session.settings.progress_retention - 1, 0)
-        )
+        self._recent: deque[StreamingQueryProgress] = deque()
         self._recent_lock = threading.Lock()
         self._durations: dict[str, float] = {}
         self._trigger_start = -1
@@ -146,6 +143,7 @@ class ProgressReporter:
         self._last_idle_report = self._clock.time_millis()
         self._add(progress)
         self._session.post_event(QueryProgressEvent(progress))
+        self._trim()
         _logger.info("Streaming query made progress: %s", progress)
         self._warn_if_slow(end)
         self.update_status(is_trigger_active=False)
@@ -171,6 +169,7 @@ class ProgressReporter:
                 self._identity.id, self._identity.run_id, format_timestamp(self._trigger_start)
             )
         )
+        self._trim()
         _logger.info(
             "Streaming query has been idle and waiting for new data more than %s ms.", interval
         )
@@ -178,11 +177,19 @@ class ProgressReporter:
     def _add(self, progress: StreamingQueryProgress) -> None:
         with self._recent_lock:
             self._recent.append(progress)
+        self._trim()
         for observer in self._observers:
             try:
                 observer(progress)
             except Exception:
                 _logger.warning("An observer of progress failed: %r", observer, exc_info=True)
+
+    def _trim(self) -> None:
+        """Drop the oldest records. As in Spark one less is kept than the setting says."""
+        retention = self._session.progress_retention
+        with self._recent_lock:
+            while self._recent and len(self._recent) >= retention:
+                self._recent.popleft()
 
     def _stats_without_execution(self, plan: QueryPlan, context: BatchContext) -> ExecutionStats:
         if self._last_stats is None:

@@ -129,6 +129,15 @@ class StreamSession(ABC):
     def settings(self) -> Settings:
         """The engine's settings as they were when the query started."""
 
+    def settings_now(self) -> Settings:
+        """The settings as they are now in the session that the query was started from."""
+        return self.settings
+
+    @property
+    def progress_retention(self) -> int:
+        """How many records a query keeps, plus one: as it was when the last one was posted."""
+        return self.settings.progress_retention
+
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         """The thread the query will run on, not yet started."""
         return threading.Thread(target=target, name=name, daemon=True)

@@ -12,7 +12,7 @@ def _boolean(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """Read once from the session when a query starts."""
+    """Read from the session when a query starts; some again later, when Spark reads them."""
 
     polling_delay_ms: int = 10
     no_data_batches: bool = True
@@ -25,6 +25,7 @@ class Settings:
     force_delete_temporary_checkpoint: bool = False
     source_evolution: bool = False
     check_unfinished_repartition: bool = True
+    verify_metadata_exists: bool = True
 
     @classmethod
     def read(cls, millis: Callable[[str], int], text: Callable[[str], str]) -> Settings:
@@ -53,4 +54,5 @@ KEYS = {
     "force_delete_temporary_checkpoint": "spark.sql.streaming.forceDeleteTempCheckpointLocation",
     "source_evolution": "spark.sql.streaming.queryEvolution.enableSourceEvolution",
     "check_unfinished_repartition": "spark.sql.streaming.checkUnfinishedRepartitionOnRestart",
+    "verify_metadata_exists": "spark.sql.streaming.checkpoint.verifyMetadataExists.enabled",
 }

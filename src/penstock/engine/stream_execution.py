@@ -89,7 +89,9 @@ class StreamExecution:
         self.redactor = redactor
         faults.reach(FaultPoint.BEFORE_METADATA, -1)
         try:
-            query_id = checkpoint.read_or_create_metadata().id
+            query_id = checkpoint.read_or_create_metadata(
+                verify=session.settings.verify_metadata_exists
+            ).id
         except CheckpointError as exc:
             exc.checkpoint = checkpoint.root
             raise
@@ -193,9 +195,9 @@ class StreamExecution:
 
         At once: what runs is cancelled, and the batch will run again at the next start. Or
         gracefully: the batch that runs is finished and committed first. The wait is bounded by
-        `timeout` seconds, or by `spark.sql.streaming.stopTimeout` where that is None; 0 there is
-        no bound. Raises QueryStopTimeoutError when the bound is reached. A query that has ended
-        may be stopped again.
+        `timeout` seconds, or by `spark.sql.streaming.stopTimeout` as it is now where that is None;
+        0 there is no bound. Raises QueryStopTimeoutError when the bound is reached. A query that
+        has ended may be stopped again.
         """
         self.stop_at_boundary()
         if not graceful:
@@ -411,8 +413,9 @@ class StreamExecution:
     # Small things.
 
     def _await_thread(self, timeout: float | None) -> None:
-        configured = max(self._session.settings.stop_timeout_ms, 0) / 1000 or None
-        bound = configured if timeout is None else timeout
+        if timeout is None:
+            timeout = max(self._session.settings_now().stop_timeout_ms, 0) / 1000 or None
+        bound = timeout
         deadline = None if bound is None else time.monotonic() + bound
         self._thread.join(bound)
         if self._thread.is_alive() and deadline is not None:

@@ -17,6 +17,7 @@ from penstock.engine.progress import StreamingQueryProgress
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 
+_CONF = "org.apache.spark.sql.internal.SQLConf"
 _EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$Event"
 
 
@@ -42,23 +43,25 @@ def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
 class ProgressPoster:
     """Posts records of triggers to Spark's listeners, in one round trip where that can be."""
 
-    def __init__(self, jvm: Jvm, listeners: Any) -> None:
-        """`listeners` is Spark's manager of streaming queries."""
+    def __init__(self, jvm: Jvm, listeners: Any, conf: Any) -> None:
+        """`listeners` is Spark's manager of streaming queries, `conf` the SQLConf of a session."""
         ask = Handles.of(jvm)
-        self._post = ask.function(
-            ask.chain(
-                ask.method_of(jvm.module("QueryProgress"), "fromJson", "java.lang.String"),
-                ask.construct("QueryProgressEvent", "QueryProgress"),
-                ask.method_of(listeners, "postListenerEvent", _EVENT),
-            )
+        post = ask.chain(
+            ask.method_of(jvm.module("QueryProgress"), "fromJson", "java.lang.String"),
+            ask.construct("QueryProgressEvent", "QueryProgress"),
+            ask.method_of(listeners, "postListenerEvent", _EVENT),
         )
+        retention = ask.chain(ask.always(conf), ask.call(_CONF, "streamingProgressRetention"))
+        self._post = ask.function(ask.after(post, retention))
 
-    def post(self, progress: StreamingQueryProgress) -> bool:
-        """False if the record holds rows, which have no form as text: it was not posted."""
+    def post(self, progress: StreamingQueryProgress) -> int | None:
+        """Post a record; how many the session wants to be kept.
+
+        None if the record holds rows, which have no form as text: it was not posted.
+        """
         if progress.observed_metrics:
-            return False
-        self._post.apply(_json(progress))
-        return True
+            return None
+        return int(self._post.apply(_json(progress)))
 
 
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:

@@ -90,6 +90,10 @@ class Handles:
         """A handle that answers null, whatever it is asked of."""
         return self._always("null", None)
 
+    def always(self, value: Any) -> Any:
+        """A handle of one argument that always gives this."""
+        return self._handles.dropArguments(self.constant(value), 0, self._class_array(_OBJECT))
+
     def chain(self, first: Any, *others: Any) -> Any:
         """A handle that asks one after the other, each of what the one before gave."""
         for other in others:
@@ -241,13 +245,8 @@ class Handles:
         return self.fix(handle, 1, *(value for _, value in arguments)) if arguments else handle
 
     def _always(self, name: str, value: Any) -> Any:
-        """A handle that answers the same, whatever it is asked of."""
-        return self._jvm.once(
-            f"always {name}",
-            lambda: self._handles.dropArguments(
-                self.constant(value), 0, self._class_array(_OBJECT)
-            ),
-        )
+        """The same as `always`, made once for this JVM under a name."""
+        return self._jvm.once(f"always {name}", lambda: self.always(value))
 
     def _option(self) -> Any:
         option = self._jvm.java_class("scala.Option")

@@ -99,7 +99,13 @@ class SparkQueryPlan(QueryPlan):
         )
         self._state_ids = StateIds(session)
         self._sink_names = SinkNames(jvm, session.jsession, spec.sink_name, spec.sink.jtable)
-        self._state_commits = StateCommits(session, identity, analyzed, spec.sink.jtable)
+        self._state_commits = StateCommits(
+            session,
+            identity,
+            analyzed,
+            spec.sink.jtable,
+            is_terminating=spec.is_terminating,
+        )
         state_path = checkpoint.state_path
         if stateful.isdisjoint(_RECORD_THEIR_PATHS):
             state_path = session.direct(state_path)
@@ -227,7 +233,7 @@ class SparkBatchExecution(BatchExecution):
     def run(self) -> int | None:
         if self._request.is_first_in_run:
             purge_state_metadata(self._session, self._state_writers())
-        if self._state_commits.enabled:
+        if self._state_commits.applicable:
             self._state_commits.expect(self._request.batch_id, self._state_writers())
         return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
 
@@ -261,6 +267,8 @@ class SparkBatchExecution(BatchExecution):
 
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         self._state_commits.validate(self._request.batch_id)
+        if self._statistics.has_state:
+            self._state_commits.report_lag(self._request.batch_id)
         return self._statistics.of(
             self._execution,
             self._plan,

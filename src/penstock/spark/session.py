@@ -20,6 +20,7 @@ from penstock.spark import failures
 from penstock.spark.events import ProgressPoster, to_jvm_event
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES
+from penstock.spark.metrics import QueryGauges
 
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +50,10 @@ class SparkStreamSession(StreamSession):
         self._scala_context = spark.sparkContext._jsc.sc()
         self._listeners = spark._jsparkSession.streams()
         self._conf = self.jsession.conf()
-        self._settings = self._read_settings()
+        self._user_conf = spark._jsparkSession.sessionState().conf()
+        self._settings = self._read_settings(self._conf)
+        self._progress_retention = self._settings.progress_retention
+        self._gauges: QueryGauges | None = None
         self._run_id = ""
         self._jvm_thread: Any = None
         self._interrupt_lock = threading.Lock()
@@ -61,6 +65,16 @@ class SparkStreamSession(StreamSession):
     @property
     def settings(self) -> Settings:
         return self._settings
+
+    def settings_now(self) -> Settings:
+        try:
+            return self._read_settings(self.spark._jsparkSession.conf())
+        except Exception:  # the JVM is gone
+            return self._settings
+
+    @property
+    def progress_retention(self) -> int:
+        return self._progress_retention
 
     @property
     def watermark_policy(self) -> str:
@@ -107,12 +121,22 @@ class SparkStreamSession(StreamSession):
         self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
         self._context.setLocalProperty(_QUERY_ID, identity.id)
         self._context.setLocalProperty(_IS_CONTINUOUS, "false")
+        if self._user_conf.streamingMetricsEnabled():
+            self._register_gauges(identity)
         self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
         # Stateful operators must neither be rearranged nor get another distribution.
         self.set_conf("spark.sql.cbo.enabled", "false")
         self.set_conf("spark.sql.requireAllClusterKeysForDistribution", "false")
         if not self.is_set(_STATE_PARTITIONS):
             self.set_conf(_STATE_PARTITIONS, self.get_conf("spark.sql.shuffle.partitions"))
+
+    def _register_gauges(self, identity: QueryIdentity) -> None:
+        try:
+            self._gauges = QueryGauges(self.spark, identity)
+        except Exception:
+            _logger.warning("The metrics of query %s are not registered", identity, exc_info=True)
+        else:
+            self.at_the_end(self._gauges.remove)
 
     def shield(self) -> None:
         with self._interrupt_lock:
@@ -193,13 +217,23 @@ class SparkStreamSession(StreamSession):
         try:
             if not (isinstance(event, QueryProgressEvent) and self._post_progress(event.progress)):
                 self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+                self._progress_retention = self._user_conf.streamingProgressRetention()
         except Exception:
             _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
 
+    def show_progress(self, progress: StreamingQueryProgress) -> None:
+        """Let the gauges of Spark's metrics system show a record, if the session has them."""
+        if self._gauges is not None:
+            self._gauges.update(progress)
+
     def _post_progress(self, progress: StreamingQueryProgress) -> bool:
         if self._poster is None:
-            self._poster = ProgressPoster(self.jvm, self._listeners)
-        return self._poster.post(progress)
+            self._poster = ProgressPoster(self.jvm, self._listeners, self._user_conf)
+        retention = self._poster.post(progress)
+        if retention is None:
+            return False
+        self._progress_retention = retention
+        return True
 
     def is_interruption(self, error: BaseException) -> bool:
         return failures.is_interruption(self.jvm, error, self._run_id)
@@ -216,8 +250,11 @@ class SparkStreamSession(StreamSession):
     def error_class(self, error: BaseException) -> str | None:
         return failures.error_class(error)
 
-    def _read_settings(self) -> Settings:
-        return Settings.read(lambda key: self._millis(self.get_conf(key)), self.get_conf)
+    def _read_settings(self, conf: Any) -> Settings:
+        def text(key: str) -> str:
+            return str(conf.get(key))
+
+        return Settings.read(lambda key: self._millis(text(key)), text)
 
     def _millis(self, text: str) -> int:
         as_millis = self.jvm.cls("JavaUtils").timeStringAsMs

@@ -98,6 +98,8 @@ def prepare_query(
         ),
     )
 
+    execution.reporter.observe(session.show_progress)
+
     def after_start() -> None:
         if choice.memory_table is not None:
             choice.memory_table.createOrReplaceTempView(name)

@@ -23,23 +23,35 @@ class StateCommits:
     """Counts the commits of one query's state stores. Made once per query."""
 
     def __init__(
-        self, session: SparkStreamSession, identity: QueryIdentity, analyzed: Any, sink: Any
+        self,
+        session: SparkStreamSession,
+        identity: QueryIdentity,
+        analyzed: Any,
+        sink: Any,
+        *,
+        is_terminating: bool,
     ) -> None:
         self._jvm = session.jvm
         self._coordinator = session.spark._jsparkSession.streams().stateStoreCoordinator()
+        self._conf = session.spark._jsparkSession.sessionState().conf()
         self._run_id = self._jvm.uuid(identity.run_id)
-        self.enabled = (
-            bool(session.jsession.sessionState().conf().stateStoreCommitValidationEnabled())
-            and self._jvm.is_instance(sink, "ForeachBatchSink")
-            and not _computes_one_partition(session, analyzed)
-        )
+        self._is_terminating = is_terminating
+        self._reports_lag = bool(self._conf.stateStoreCoordinatorReportSnapshotUploadLag())
+        self.applicable = self._jvm.is_instance(
+            sink, "ForeachBatchSink"
+        ) and not _computes_one_partition(session, analyzed)
         self._tracked: int | None = None
 
     def expect(self, batch_id: int, writers: Sequence[Any]) -> None:
-        """Begin to count, before the batch runs. Failing to is no reason to fail the query."""
-        if not self.enabled or not writers:
+        """Begin to count, before the batch runs, if the user's session wants it now.
+
+        Failing to is no reason to fail the query.
+        """
+        if not self.applicable or not writers:
             return
         try:
+            if not self._conf.stateStoreCommitValidationEnabled():
+                return
             stores = self._stores(writers)
             self._coordinator.startStateStoreCommitTrackingForBatch(self._run_id, batch_id, stores)
             self._tracked = batch_id
@@ -56,6 +68,12 @@ class StateCommits:
             self._tracked = None
             with answered():
                 self._coordinator.validateStateStoreCommitForBatch(self._run_id, batch_id)
+
+    def report_lag(self, batch_id: int) -> None:
+        """Let Spark's coordinator log the stores that are behind with their snapshots."""
+        if self._reports_lag:
+            version = batch_id + 1
+            self._coordinator.logLaggingStateStores(self._run_id, version, self._is_terminating)
 
     def _stores(self, writers: Sequence[Any]) -> Any:
         """Operator id -> (name of its store -> number of partitions), as a Scala Map.

@@ -1,0 +1,47 @@
+"""The page of settings names every one that the installed Spark's streaming has, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.engine.settings import KEYS
+from penstock.spark.gateway import Jvm
+
+PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+PREFIX = "spark.sql.streaming."
+_ROW = re.compile(
+    r"^\| `(spark\.sql\.streaming\.[^`]+)` \| (honoured|no meaning|refused) \| .+ \|$"
+)
+
+
+def rows(page: str) -> dict[str, str]:
+    """The settings in the tables of a page, each with its status."""
+    found = [match.groups() for line in page.splitlines() if (match := _ROW.match(line))]
+    assert len(found) == page.count(f"\n| `{PREFIX}"), "a row has another form"
+    assert len(found) == len(dict(found)), "a setting is there twice"
+    return dict(found)
+
+
+def settings_of_spark(spark: SparkSession) -> set[str]:
+    """The settings that Spark has registered, internal and static ones included."""
+    jvm = Jvm.of(spark)
+    entries = jvm.module("org.apache.spark.sql.internal.SQLConf").getConfigEntries().iterator()
+    found: set[str] = set()
+    while entries.hasNext():
+        found.add(str(entries.next().key()))
+    return {key for key in found if key.startswith(PREFIX)}
+
+
+def test_the_tables_have_the_settings_of_the_installed_spark(spark: SparkSession) -> None:
+    known, listed = settings_of_spark(spark), set(rows(PAGE))
+    assert len(known) > 90
+    assert known - listed == set(), "not in docs/settings.md"
+    assert listed - known == set(), "not in Spark"
+
+
+def test_what_the_engine_reads_is_said_to_be_read_by_it() -> None:
+    of_the_engine = PAGE.partition("## Honoured by the engine")[2].partition("\n## ")[0]
+    assert set(KEYS.values()) <= set(rows(of_the_engine))
