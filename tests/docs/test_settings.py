@@ -19,7 +19,7 @@ _ROW = re.compile(
 
 def rows(page: str) -> dict[str, str]:
     """The settings in the tables of a page, each with its status."""
-    found = [match.groups() for line in page.splitlines() if (match := _ROW.match(line))]
+    found = [(row[1], row[2]) for line in page.splitlines() if (row := _ROW.match(line))]
     assert len(found) == page.count(f"\n| `{PREFIX}"), "a row has another form"
     assert len(found) == len(dict(found)), "a setting is there twice"
     return dict(found)

@@ -66,7 +66,7 @@ def test_spark_s_rule_is_ours(
     assert engine.isInterruptionException(java_exception, context) is expected
     raised = Py4JJavaError("An error occurred", java_exception)
     assert is_interruption(jvm, raised, RUN_ID) is expected
-    session.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    session.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
 
 def test_a_cause_in_python_counts(session: SparkSession) -> None:
