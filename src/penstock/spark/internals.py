@@ -55,6 +55,9 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "StreamSourceAwareSparkPlan": InternalClass(
         f"{_SQL}.execution.StreamSourceAwareSparkPlan", "rows read per source"
     ),
+    "V2Reference": InternalClass(
+        f"{_SQL}.catalyst.analysis.V2Reference", "tables of transactional catalogs"
+    ),
     "LogicalPlan": InternalClass(f"{_SQL}.catalyst.plans.logical.LogicalPlan", "V1 sources"),
     "FileFormat": InternalClass(f"{_SQL}.execution.datasources.FileFormat", "file sources"),
     "DataSourceUtils": InternalClass(

@@ -186,7 +186,9 @@ class SparkQueryPlan(QueryPlan):
         state = (self._state_ids.jvm_map, schemas)
         return BatchPlanner(
             session,
-            spec.sink.write_node(analyzed, identity.id, spec.options, spec.output_mode),
+            spec.sink.write_node(
+                session.jsession, analyzed, identity.id, spec.options, spec.output_mode
+            ),
             Handles.of(jvm).substitution(self._replacements),
             BatchTime(jvm, analyzed),
             {

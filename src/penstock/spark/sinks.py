@@ -19,6 +19,7 @@ from penstock.spark.handles import Handles
 BatchFunction = Callable[[DataFrame, int], None]
 
 
+_TRANSACTIONAL = "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin"
 _SINK_KINDS = ("V1Sink", "org.apache.spark.sql.connector.catalog.SupportsWrite")
 
 
@@ -44,8 +45,13 @@ class SparkSink(ABC):
         return dict(self.jtable.metrics()) if self._reports_metrics else {}
 
     @abstractmethod
-    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
-        """The logical plan that writes `query` to this sink; a batch id is still to be given."""
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
+        """The logical plan that writes `query` to this sink; a batch id is still to be given.
+
+        `jsession` is the session that the batches are planned in.
+        """
 
     @abstractmethod
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
@@ -63,16 +69,30 @@ class V2Sink(SparkSink):
         self._catalog_and_ident = catalog_and_ident
         self._write: Any = None
 
-    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
         jvm = self._jvm
-        catalog = ident = jvm.none
-        if self._catalog_and_ident is not None:
-            catalog = jvm.some(self._catalog_and_ident._1())
-            ident = jvm.some(self._catalog_and_ident._2())
-        relation = jvm.module("DataSourceV2Relation").create(self.jtable, catalog, ident)
         return jvm.cls("WriteToMicroBatchDataSource")(
-            relation, query, query_id, options, output_mode, jvm.none
+            self._relation(jsession), query, query_id, options, output_mode, jvm.none
         )
+
+    def _relation(self, jsession: Any) -> Any:
+        """The table as the target of a write.
+
+        That of a transactional catalog is a reference: each batch looks it up in the session's own
+        instance of the catalog, within a transaction that begins and ends with the batch.
+        """
+        jvm = self._jvm
+        create = jvm.module("DataSourceV2Relation").create
+        if self._catalog_and_ident is None:
+            return create(self.jtable, jvm.none, jvm.none)
+        catalog, ident = self._catalog_and_ident._1(), jvm.some(self._catalog_and_ident._2())
+        if not jvm.is_instance(catalog, _TRANSACTIONAL):
+            return create(self.jtable, jvm.some(catalog), ident)
+        own = jsession.sessionState().catalogManager().catalog(catalog.name())
+        relation = create(self.jtable, jvm.some(own), ident)
+        return jvm.module("V2Reference").createForWriteTarget(relation)
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         if self._write is None:
@@ -87,9 +107,7 @@ class V2Sink(SparkSink):
 class V1Sink(SparkSink):
     """A sink of Spark's first API: it is handed each batch as a DataFrame."""
 
-    def __init__(
-        self, session: SparkSession, jsink: Any, catalog_table: Any | None = None
-    ) -> None:
+    def __init__(self, session: SparkSession, jsink: Any, catalog_table: Any | None = None) -> None:
         """`session` is the user's: a table is refreshed there, where it is read."""
         jvm = Jvm.of(session)
         super().__init__(jvm, jsink)
@@ -97,7 +115,9 @@ class V1Sink(SparkSink):
         self._catalog_table = catalog_table
         self._add_batch: Any = None
 
-    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
         table = self._jvm.option(self._catalog_table)
         return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
             table, self.jtable, query, query_id, options, output_mode, self._jvm.none
@@ -137,7 +157,9 @@ class PythonBatchSink(SparkSink):
         self._frames: OrdinaryFrames | None = None
         ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
 
-    def write_node(self, query: Any, query_id: str, options: Any, output_mode: Any) -> Any:
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
         return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
             self._jvm.none,
             self.jtable,

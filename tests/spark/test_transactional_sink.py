@@ -1,0 +1,63 @@
+"""A table of a catalog with transactions: each batch is written in one, as with Spark's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock import write_stream
+from penstock.spark.gateway import Jvm
+from tests.streams import LineFiles
+
+SOURCE = Path(__file__).with_name("TransactionalCatalog.java")
+
+
+@pytest.fixture
+def events(
+    session: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], list[str]]]:
+    """What has become of the transactions of the catalog `ledger` in this test."""
+    jvm = Jvm.of(session)
+    compiled = jvm.once("test catalog", lambda: _compile(jvm, tmp_path_factory.mktemp("classes")))
+    noted = compiled.getMethod("events", None).invoke(None, None)
+    seen = len(noted)
+    session.conf.set("spark.sql.catalog.ledger", "TransactionalCatalog")
+    # Spark's own writer looks for a catalog's class in the settings of the active session.
+    sessions = jvm.cls("ClassicSession")
+    sessions.setActiveSession(session._jsparkSession)
+    yield lambda: list(noted)[seen:]
+    sessions.clearActiveSession()
+
+
+def _compile(jvm: Jvm, folder: Path) -> Any:
+    """The catalog's class, on the class path of the driver."""
+    loader = jvm.cls("java.lang.Thread").currentThread().getContextClassLoader()
+    compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(SOURCE.read_text())
+    for name, code in compiler.getBytecodes().items():
+        (folder / f"{name}.class").write_bytes(bytes(code))
+    loader.addURL(jvm.cls("java.io.File")(str(folder)).toURI().toURL())
+    return loader.loadClass("TransactionalCatalog")
+
+
+@pytest.mark.parametrize("engine", ["spark", "penstock"])
+def test_every_batch_is_one_transaction(
+    session: SparkSession,
+    checkpoint: Path,
+    tmp_path: Path,
+    events: Callable[[], list[str]],
+    engine: str,
+) -> None:
+    files = LineFiles(tmp_path / "in")
+    rows = files.stream(session)
+    for word in "abc":
+        files.add(word)
+    writer = rows.writeStream if engine == "spark" else write_stream(rows)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.toTable("ledger.default.entries").awaitTermination()
+    assert events() == ["begin", "commit", "close"] * 3
