@@ -6,6 +6,7 @@
     │   │   └── IncompleteLogError      ... because it ends too early (a torn or empty file)
     │   ├── UnsupportedLogVersionError  a log file was written by something newer
     │   ├── MissingBatchError           a log entry that recovery needs is not there
+    │   ├── SinkAheadError              the sink has batches that the checkpoint does not know
     │   ├── MissingMetadataError        logs without the file that holds the query id
     │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
     │   ├── SourceCountError            the query has not the sources the checkpoint has
@@ -89,6 +90,10 @@ class UnsupportedLogVersionError(CheckpointError):
 
 class MissingBatchError(CheckpointError):
     """A log entry that is required is not there."""
+
+
+class SinkAheadError(CheckpointError):
+    """The sink's own log has batches that the checkpoint has no plan of."""
 
 
 class MissingMetadataError(CheckpointError):

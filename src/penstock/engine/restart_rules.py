@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from penstock.checkpoint import OffsetSeq
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import Condition, SourceEvolutionError, UnfinishedRepartitionError
+from penstock.errors import (
+    Condition,
+    SinkAheadError,
+    SourceEvolutionError,
+    UnfinishedRepartitionError,
+)
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -34,6 +39,36 @@ def refuse_unfinished_repartition(
             "55019",
             {"batchId": str(batch_id), "lastCommittedBatchId": str(latest_commit[0])},
         ),
+    )
+
+
+def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: int) -> None:
+    """Raise SinkAheadError if the sink has batches after the latest that is planned.
+
+    It would take the batches that are planned next under these ids for written, and skip them,
+    whatever is in them. A batch that is planned and not committed it may know: that one is the same
+    when it runs again. `latest_batch_id` is -1 where the checkpoint has planned none.
+    """
+    known = runtime.plan.latest_batch_of_sink()
+    if known is None or known <= latest_batch_id:
+        return
+    first, sink, root = latest_batch_id + 1, runtime.plan.sink_description, runtime.checkpoint.root
+    batches = f"batch {known}" if first == known else f"batches {first} to {known}"
+    planned = f"none after {latest_batch_id}" if latest_batch_id >= 0 else "none"
+    cut = (
+        f"cut its log back (`penstock checkpoint rewind CHECKPOINT --to {latest_batch_id} --sink "
+        "OUTPUT`: the rows that it has of them are then no part of the output any more, and are "
+        "written again as they are planned now), or "
+        if latest_batch_id >= 0
+        else ""
+    )
+    raise SinkAheadError(
+        f"The sink {sink} has {batches} in its own log, but the checkpoint {root} has planned "
+        f"{planned}. The sink would skip what is planned next under these ids, and its rows would "
+        "be in no output. Nothing was run. The checkpoint is an older copy, was rewound or made "
+        "anew, or it is not the one that this output was written with. Bring that checkpoint "
+        f"back, or {cut}write to a new output. To let the sink skip them, set the option "
+        "skipKnownBatches to true."
     )
 
 

@@ -81,6 +81,13 @@ class QueryPlan(ABC):
     def sink_description(self) -> str:
         """How the sink is called in progress."""
 
+    def latest_batch_of_sink(self) -> int | None:
+        """The newest batch in a log of its own that the sink skips batches by; None if it has none.
+
+        Asked once, before the first batch of a run. None also where the user lets it skip them.
+        """
+        return None
+
     def sink_metrics(self) -> Mapping[str, str]:
         """The sink's own figures for progress."""
         return {}

@@ -11,7 +11,11 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import Source
 from penstock.engine.faults import FaultPoint
 from penstock.engine.read_limit import ALL_AVAILABLE
-from penstock.engine.restart_rules import refuse_names_of_sources, refuse_unfinished_repartition
+from penstock.engine.restart_rules import (
+    refuse_batches_only_the_sink_knows,
+    refuse_names_of_sources,
+    refuse_unfinished_repartition,
+)
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.stream_progress import StreamProgress, positions_of
 from penstock.engine.watermark import WatermarkTracker
@@ -31,9 +35,16 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     """
     runtime.faults.reach(FaultPoint.BEFORE_START_OFFSETS, -1)
     latest = runtime.checkpoint.offset_log.get_latest()
+    if latest is not None:
+        # Before a source hears anything of a batch that may be an old one.
+        refuse_batches_only_the_sink_knows(runtime, latest[0])
     runtime.source_ids = _logged_source_ids(runtime, latest[1] if latest else None)
     _set_latest_seen_offsets(runtime, latest[1] if latest else None)
-    context = _start_afresh(runtime) if latest is None else _resume(runtime, *latest)
+    if latest is None:
+        context = _start_afresh(runtime)
+        refuse_batches_only_the_sink_knows(runtime, -1)
+    else:
+        context = _resume(runtime, *latest)
     _warn_of_limits_that_do_not_apply(runtime, context)
     runtime.committed_offsets = context.start_offsets
     _logger.info("Stream started from %s", context.start_offsets)

@@ -134,6 +134,9 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "MemoryPlan": InternalClass(f"{_STREAMING}.sources.MemoryPlan", "the memory sink"),
     "ForeachWriterTable": InternalClass(f"{_STREAMING}.sources.ForeachWriterTable", "foreach"),
     "ForeachBatchSink": InternalClass(f"{_STREAMING}.sources.ForeachBatchSink", "foreachBatch"),
+    "FileStreamSink": InternalClass(
+        f"{_STREAMING}.sinks.FileStreamSink", "the batches that a file sink knows"
+    ),
     "PythonForeachWriter": InternalClass(
         f"{_SQL}.execution.python.streaming.PythonForeachWriter", "foreach"
     ),

@@ -21,6 +21,7 @@ from penstock.spark.leaves import Leaf, bind_leaves
 from penstock.spark.plan_kinds import Kinds, kinds_of
 from penstock.spark.planning import BatchPlanner
 from penstock.spark.session import SparkStreamSession
+from penstock.spark.sink_log import latest_batch_of
 from penstock.spark.sink_names import SinkNames
 from penstock.spark.sinks import SparkSink
 from penstock.spark.state_commits import StateCommits
@@ -60,6 +61,7 @@ class QuerySpec:
     options: Any
     is_terminating: bool
     sink_name: str | None = None
+    skips_known_batches: bool = False
 
 
 class SparkQueryPlan(QueryPlan):
@@ -134,6 +136,11 @@ class SparkQueryPlan(QueryPlan):
     @property
     def sink_description(self) -> str:
         return self._spec.sink.description
+
+    def latest_batch_of_sink(self) -> int | None:
+        if self._spec.skips_known_batches:
+            return None
+        return latest_batch_of(self._spec.sink, self._jvm, self._session.hadoop_conf())
 
     def sink_metrics(self) -> Mapping[str, str]:
         return self._spec.sink.metrics()

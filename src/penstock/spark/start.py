@@ -30,6 +30,7 @@ from penstock.spark.leaves import source_options
 from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.session import FILE_MANAGER_CLASS, SparkStreamSession
 from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
+from penstock.spark.sink_log import SKIP_KNOWN_BATCHES
 from penstock.spark.sink_names import require_sink_name
 from penstock.spark.support import require_supported
 
@@ -80,6 +81,7 @@ def prepare_query(
         options=jvm.scala_map(choice.options),
         is_terminating=isinstance(request.trigger, AvailableNowTrigger),
         sink_name=request.sink.name,
+        skips_known_batches=(request.sink.option(SKIP_KNOWN_BATCHES) or "").lower() == "true",
     )
     name = request.sink.option("queryName")
     execution = StreamExecution(

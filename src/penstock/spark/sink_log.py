@@ -1,0 +1,29 @@
+"""The log that a file sink keeps in its output: which batches it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.spark.gateway import Jvm
+from penstock.spark.hadoop_files import HadoopFiles
+from penstock.spark.sinks import SparkSink
+
+SKIP_KNOWN_BATCHES = "skipKnownBatches"
+"""The writer's option to start although the sink will skip batches that are yet to be planned."""
+
+_LOG = "_spark_metadata"
+_COMPACT = ".compact"
+_DESCRIPTION = "FileSink["
+
+
+def latest_batch_of(sink: SparkSink, jvm: Jvm, hadoop_conf: Any) -> int | None:
+    """The newest batch in the log of a file sink; None if it is empty or the sink is another.
+
+    One listing. The sink takes every batch up to this one for written and skips it.
+    """
+    if not jvm.is_instance(sink.jtable, "FileStreamSink"):
+        return None
+    path = sink.description.removeprefix(_DESCRIPTION).removesuffix("]")
+    names = HadoopFiles(jvm, path, hadoop_conf).list_names(_LOG)
+    numbers = [name.removesuffix(_COMPACT) for name in names]
+    return max((int(number) for number in numbers if number.isdigit()), default=None)
