@@ -6,6 +6,7 @@
     │   │   └── IncompleteLogError      ... because it ends too early (a torn or empty file)
     │   ├── UnsupportedLogVersionError  a log file was written by something newer
     │   ├── MissingBatchError           a log entry that recovery needs is not there
+    │   ├── CheckpointVanishedError     what this run had read or written is gone or replaced
     │   ├── SinkAheadError              the sink has batches that the checkpoint does not know
     │   ├── MissingMetadataError        logs without the file that holds the query id
     │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
@@ -90,6 +91,10 @@ class UnsupportedLogVersionError(CheckpointError):
 
 class MissingBatchError(CheckpointError):
     """A log entry that is required is not there."""
+
+
+class CheckpointVanishedError(CheckpointError):
+    """A file that a run has read or written is gone, or another is in its place."""
 
 
 class SinkAheadError(CheckpointError):

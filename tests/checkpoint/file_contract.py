@@ -45,16 +45,19 @@ class FileContract(ABC):
     # Creating.
 
     def test_a_created_file_has_all_its_data(self, files: CheckpointFiles, root: Path) -> None:
+        files.make_directory("offsets")
         data = b"v1\n\xc3\xa9\n" + bytes(range(256)) * 1000
         assert files.create_if_absent("offsets/0", data) is True
         assert files.read("offsets/0") == data
         assert (root / "offsets" / "0").read_bytes() == data
 
     def test_a_file_may_be_empty(self, files: CheckpointFiles) -> None:
+        files.make_directory("offsets")
         assert files.create_if_absent("offsets/0", b"")
         assert files.read("offsets/0") == b""
 
     def test_a_file_that_is_there_is_left_as_it_is(self, files: CheckpointFiles) -> None:
+        files.make_directory("offsets")
         assert files.create_if_absent("offsets/0", b"first")
         assert files.create_if_absent("offsets/0", b"second") is False
         assert files.read("offsets/0") == b"first"
@@ -62,16 +65,54 @@ class FileContract(ABC):
     def test_a_file_that_someone_else_wrote_counts(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         _plant(root, "offsets/0", b"")
         assert files.create_if_absent("offsets/0", b"mine") is False
         assert files.read("offsets/0") == b""
 
-    def test_missing_directories_are_made(self, files: CheckpointFiles) -> None:
-        assert files.create_if_absent("deep/below/the/root", b"x")
+    def test_a_missing_directory_is_an_error_and_is_not_made(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        with pytest.raises(FileNotFoundError, match="checkpoint"):
+            files.create_if_absent("metadata", b"x")
+        assert not root.exists()
+        files.make_directory("")
+        with pytest.raises(FileNotFoundError, match="offsets"):
+            files.create_if_absent("offsets/0", b"x")
+        assert list(root.iterdir()) == []
+
+    def test_a_directory_that_has_gone_is_an_error_and_is_not_made_again(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        files.make_directory("offsets")
+        assert files.create_if_absent("offsets/0", b"x")
+        root.rename(root.with_name("away"))
+        with pytest.raises(FileNotFoundError):
+            files.create_if_absent("offsets/1", b"y")
+        assert not root.exists()
+        root.with_name("away").rename(root)
+        assert files.create_if_absent("offsets/1", b"y")
+
+    def test_directories_are_made_with_those_above_them(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        files.make_directory("deep/below/the/root")
+        files.make_directory("deep/below")
+        files.make_directory("")
+        assert (root / "deep" / "below" / "the" / "root").is_dir()
+        assert files.create_if_absent("deep/below/the/root/file", b"x")
         assert files.create_if_absent("metadata", b"y")
-        assert files.read("deep/below/the/root") == b"x"
+
+    def test_no_directory_is_made_in_the_place_of_a_file(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        _plant(root, "offsets", b"I am a file")
+        with pytest.raises(OSError, match="offsets"):
+            files.make_directory("offsets/below")
+        assert (root / "offsets").read_bytes() == b"I am a file"
 
     def test_nothing_but_the_file_is_left(self, files: CheckpointFiles, root: Path) -> None:
+        files.make_directory("offsets")
         files.create_if_absent("offsets/0", b"x")
         files.create_if_absent("offsets/0", b"y")
         left = {path.name for path in (root / "offsets").iterdir()}
@@ -80,6 +121,7 @@ class FileContract(ABC):
     def test_a_stale_checksum_does_not_spoil_a_new_file(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         _plant(root, "offsets/.0.crc", b"crc\0 of a file that is gone")
         assert files.create_if_absent("offsets/0", b"new")
         assert files.read("offsets/0") == b"new"
@@ -99,6 +141,7 @@ class FileContract(ABC):
     def test_nobody_sees_a_file_with_part_of_its_data(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         data = b"0123456789abcdef" * 65_536
         done = threading.Event()
         seen: set[bytes] = set()
@@ -127,6 +170,7 @@ class FileContract(ABC):
     # Looking.
 
     def test_reading_a_missing_file_raises_file_not_found(self, files: CheckpointFiles) -> None:
+        files.make_directory("offsets")
         with pytest.raises(FileNotFoundError):
             files.read("offsets/0")
         files.create_if_absent("offsets/0", b"x")
@@ -135,10 +179,47 @@ class FileContract(ABC):
 
     def test_files_and_directories_exist(self, files: CheckpointFiles) -> None:
         assert not files.exists("offsets")
-        files.create_if_absent("offsets/0", b"x")
+        files.make_directory("offsets")
         assert files.exists("offsets")
+        files.create_if_absent("offsets/0", b"x")
         assert files.exists("offsets/0")
         assert not files.exists("offsets/1")
+
+    def test_a_file_holds_the_bytes_it_has_and_no_others(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        files.make_directory("offsets")
+        files.create_if_absent("offsets/0", b"mine")
+        assert files.holds("offsets/0", b"mine")
+        assert not files.holds("offsets/0", b"mina")
+        assert not files.holds("offsets/0", b"")
+        assert not files.holds("offsets/1", b"mine")
+        assert not files.holds("commits/0", b"mine")
+        assert not files.holds("offsets", b"mine")
+
+    def test_what_is_below_a_file_is_not_held(self, files: CheckpointFiles, root: Path) -> None:
+        _plant(root, "offsets", b"I am a file")
+        assert not files.holds("offsets/0", b"mine")
+
+    def test_a_pinned_directory_is_told_from_another_of_its_name(
+        self, files: CheckpointFiles, root: Path
+    ) -> None:
+        assert files.pin("state") is None
+        files.make_directory("state")
+        is_the_same = files.pin("state")
+        if is_the_same is None:
+            return  # a layer that cannot tell says so from the start
+        assert is_the_same()
+        (root / "state").rename(root / "away")
+        assert not is_the_same()
+        files.make_directory("state")
+        assert not is_the_same()
+        (root / "state").rmdir()
+        (root / "state").write_bytes(b"a file")
+        assert not is_the_same()
+        (root / "state").unlink()
+        (root / "away").rename(root / "state")
+        assert is_the_same()
 
     def test_listing_gives_files_of_every_kind_and_no_directories(
         self, files: CheckpointFiles, root: Path
@@ -170,6 +251,7 @@ class FileContract(ABC):
     def test_a_deleted_file_is_gone_with_its_checksum(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         files.create_if_absent("offsets/0", b"x")
         _plant(root, "offsets/.0.crc", b"crc\0")
         files.delete("offsets/0")
@@ -181,6 +263,7 @@ class FileContract(ABC):
         files.delete("offsets/0")
 
     def test_everything_can_be_deleted_twice(self, files: CheckpointFiles, root: Path) -> None:
+        files.make_directory("offsets")
         files.create_if_absent("offsets/0", b"x")
         files.create_if_absent("metadata", b"x")
         files.delete_all()
@@ -198,6 +281,7 @@ class ExclusiveFileContract(FileContract):
     def test_of_threads_that_race_for_a_name_exactly_one_wins(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         layers = [files, *(self.make_files(root) for _ in range(3))]
         start = threading.Barrier(len(layers))
 
@@ -218,6 +302,7 @@ class ExclusiveFileContract(FileContract):
     def test_of_processes_that_race_for_a_name_exactly_one_wins(
         self, files: CheckpointFiles, root: Path
     ) -> None:
+        files.make_directory("offsets")
         program = self.writer_program + _RACE
         writers = [
             subprocess.Popen(

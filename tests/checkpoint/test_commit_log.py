@@ -14,7 +14,9 @@ SINKS = {"s": {"sinkName": "s", "isActive": True}}
 
 @pytest.fixture
 def log(tmp_path: Path) -> CommitLog:
-    return CommitLog(LocalFiles(tmp_path))
+    log = CommitLog(LocalFiles(tmp_path))
+    log.make_directory()
+    return log
 
 
 def test_an_entry_is_a_version_and_the_next_watermark(log: CommitLog) -> None:

@@ -59,6 +59,7 @@ def test_a_checkpoint_without_metadata_reads_as_none(files: LocalFiles) -> None:
     [b"", b"{", b"[]", b"{}", b'{"id":"not a uuid"}', b'{"id":7}', b'{"id":null}', b"\xff"],
 )
 def test_metadata_without_an_id_is_told_with_a_way_out(files: LocalFiles, data: bytes) -> None:
+    files.make_directory("")
     files.create_if_absent("metadata", data)
     with pytest.raises(MalformedLogError, match="Error reading stream metadata from") as caught:
         StreamMetadata.read(files)
@@ -79,6 +80,7 @@ def test_two_queries_cannot_both_begin_a_checkpoint(files: LocalFiles) -> None:
 def test_logs_without_an_id_are_refused(
     checkpoint: CheckpointDirectory, files: LocalFiles, log: str
 ) -> None:
+    files.make_directory(log)
     files.create_if_absent(f"{log}/0", b"whatever")
     with pytest.raises(MissingMetadataError, match="metadata file is missing"):
         checkpoint.read_or_create_metadata()
@@ -97,6 +99,7 @@ def test_an_empty_directory_is_new(checkpoint: CheckpointDirectory) -> None:
 def test_files_of_an_earlier_query_are_named(
     checkpoint: CheckpointDirectory, files: LocalFiles, part: str
 ) -> None:
+    files.make_directory(part)
     files.create_if_absent(f"{part}/0", b"whatever")
     with pytest.raises(CheckpointNotEmptyError, match="should be empty on batch 0") as caught:
         checkpoint.verify_new()
@@ -109,6 +112,7 @@ def test_files_of_an_earlier_query_are_named(
 def test_the_parts_are_where_spark_has_them(
     checkpoint: CheckpointDirectory, files: LocalFiles
 ) -> None:
+    checkpoint.read_or_create_metadata()
     checkpoint.offset_log.add(0, OffsetSeq(("1",)))
     checkpoint.commit_log.add(0, CommitMetadata())
     root = files.root

@@ -33,6 +33,7 @@ def _rewritten(path: Path, tmp_path: Path, log: str) -> bytes:
     batch_id = int(path.name)
     entry = log_in(path.parent.parent).get(batch_id)
     assert entry is not None
+    log_in(tmp_path).make_directory()
     assert log_in(tmp_path).add(batch_id, entry)
     return (tmp_path / log / path.name).read_bytes()
 

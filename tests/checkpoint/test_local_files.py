@@ -28,6 +28,7 @@ class LocalContract(ExclusiveFileContract):
     def test_a_full_disk_leaves_nothing_behind(
         self, files: CheckpointFiles, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        files.make_directory("offsets")
         monkeypatch.setattr(os, "write", _fail_after_one_byte(os.write))
         with pytest.raises(OSError, match="No space left") as caught:
             files.create_if_absent("offsets/0", b"some data")
@@ -77,12 +78,14 @@ class LocalContract(ExclusiveFileContract):
             sync(descriptor)
 
         monkeypatch.setattr(os, "fsync", note)
+        files.make_directory("offsets")
         files.create_if_absent("offsets/0", b"some data")
         assert synced == ["checkpoint", "the file", "offsets"]
 
     def test_a_system_that_writes_little_at_a_time_writes_it_all(
         self, files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        files.make_directory("offsets")
         write = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:3])))
         assert files.create_if_absent("offsets/0", b"0123456789")
@@ -112,7 +115,7 @@ class LocalContract(ExclusiveFileContract):
         (tmp_path / "taken").write_bytes(b"")
         files = self.make_files(tmp_path / "taken" / "checkpoint")
         with pytest.raises(NotADirectoryError, match="A file is in the place of a directory"):
-            files.create_if_absent("offsets/0", b"x")
+            files.make_directory("offsets")
 
     def test_a_process_killed_before_the_sync_leaves_no_entry(self, root: Path) -> None:
         program = (
@@ -172,6 +175,7 @@ def test_a_file_system_without_unnamed_files_gets_a_named_one(
 ) -> None:
     monkeypatch.setattr(os, "open", _refuse_unnamed(number))
     files = LocalFiles(tmp_path)
+    files.make_directory("offsets")
     assert files.create_if_absent("offsets/0", b"x")
     assert files.read("offsets/0") == b"x"
 
@@ -180,6 +184,7 @@ def test_another_refusal_of_an_unnamed_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read-only file system, say; root may write where permissions forbid it."""
+    LocalFiles(tmp_path).make_directory("offsets")
     monkeypatch.setattr(os, "open", _refuse_unnamed(errno.EROFS))
     with pytest.raises(OSError, match="Read-only file system") as caught:
         LocalFiles(tmp_path).create_if_absent("offsets/0", b"x")

@@ -44,7 +44,9 @@ def files(tmp_path: Path) -> LocalFiles:
 
 @pytest.fixture
 def log(files: LocalFiles) -> TextLog:
-    return TextLog(files)
+    log = TextLog(files)
+    log.make_directory()
+    return log
 
 
 def fill(log: TextLog, *batch_ids: int) -> None:

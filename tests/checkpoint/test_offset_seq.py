@@ -17,7 +17,9 @@ METADATA = f'{{"batchWatermarkMs":0,"batchTimestampMs":1502872590006,"conf":{CON
 
 @pytest.fixture
 def log(tmp_path: Path) -> OffsetSeqLog:
-    return OffsetSeqLog(LocalFiles(tmp_path))
+    log = OffsetSeqLog(LocalFiles(tmp_path))
+    log.make_directory()
+    return log
 
 
 def test_an_entry_is_a_version_a_metadata_line_and_one_line_a_source(log: OffsetSeqLog) -> None:

@@ -58,6 +58,9 @@ class MemoryFiles(CheckpointFiles):
     def create_if_absent(self, name: str, data: bytes) -> bool:
         return self.contents.setdefault(name, data) is data
 
+    def make_directory(self, name: str) -> None:
+        """There are none."""
+
     def read(self, name: str) -> bytes:
         try:
             return self.contents[name]

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from penstock.checkpoint import OffsetSeq
+from penstock.checkpoint import CheckpointDirectory, OffsetSeq
+from penstock.checkpoint.known_files import KnownFiles
 from penstock.engine import (
     micro_batch_execution,
     next_batch,
@@ -94,6 +95,41 @@ def overwrite_instead_of_write_if_absent(patch: Patch) -> None:
         return True
 
     patch.setattr(InMemoryFiles, "create_if_absent", create)
+
+
+def checkpoint_not_missed(patch: Patch) -> None:
+    """Directories are made whenever they are missing, and nothing is expected to be there."""
+    make_missing = InMemoryFiles.create_if_absent
+
+    def create(self: InMemoryFiles, name: str, data: bytes) -> bool:
+        self.make_directory(name.rpartition("/")[0])
+        return make_missing(self, name, data)
+
+    patch.setattr(InMemoryFiles, "create_if_absent", create)
+    patch.setattr(KnownFiles, "require", lambda self: None)
+
+
+def only_directories_missed(patch: Patch) -> None:
+    patch.setattr(KnownFiles, "require", lambda self: None)
+
+
+def only_the_id_missed(patch: Patch) -> None:
+    remember = KnownFiles.remember
+
+    def only_id(self: KnownFiles, kind: str, number: int, name: str, data: bytes) -> None:
+        if kind == "metadata":
+            remember(self, kind, number, name, data)
+
+    patch.setattr(KnownFiles, "remember", only_id)
+
+
+def log_of_sink_not_asked(patch: Patch) -> None:
+    patch.setattr(start_offsets, "refuse_batches_only_the_sink_knows", lambda *args: None)
+
+
+def logs_of_another_query_taken(patch: Patch) -> None:
+    """The directory is replaced between the reading of the id and the reading of the logs."""
+    patch.setattr(CheckpointDirectory, "require_unchanged", lambda self: None)
 
 
 def existing_commit_ignored(patch: Patch) -> None:

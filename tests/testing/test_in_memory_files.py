@@ -21,7 +21,9 @@ def world() -> World:
 def _files(world: World) -> tuple[InMemoryFiles, Life]:
     life = Life(0, Run())
     world.checker.run_starts(life)
-    return InMemoryFiles(world, life), life
+    files = InMemoryFiles(world, life)
+    files.make_directory("")
+    return files, life
 
 
 def test_a_file_is_written_if_absent_and_read_back(world: World) -> None:

@@ -48,6 +48,42 @@ PLANTED_BUGS = {
         "arrivals=0 runs=processing!rival@create_metadata#1",
         "was overwritten (rule 3)",
     ),
+    "a checkpoint that is gone is made anew": PlantedBug(
+        bugs.checkpoint_not_missed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0,1 runs=processing!gone@before_commit_log#1",
+        "written although the checkpoint is gone",
+    ),
+    "an empty directory is taken for the checkpoint": PlantedBug(
+        bugs.checkpoint_not_missed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0,1 runs=processing!emptied@sink_midway#1",
+        "written although the checkpoint is emptied",
+    ),
+    "another query's checkpoint is written to": PlantedBug(
+        bugs.only_directories_missed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!foreign@after_sources#1",
+        "written although the checkpoint is foreign",
+    ),
+    "an older copy is written to": PlantedBug(
+        bugs.only_the_id_missed,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!older@before_commit_log#1",
+        "written although the checkpoint is older",
+    ),
+    "the log of the sink is not asked": PlantedBug(
+        bugs.log_of_sink_not_asked,
+        "sources=v2-limit:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=1,1 runs=processing;processing!older@before_metadata#1",
+        "written although the checkpoint is older",
+    ),
+    "the logs of another query are taken": PlantedBug(
+        bugs.logs_of_another_query_taken,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
+        "arrivals=1 runs=processing!kill@sink_midway#1;processing!foreign@after_sources#1",
+        "not the same (rule 1)",
+    ),
     "existing commit ignored": PlantedBug(
         bugs.existing_commit_ignored,
         "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
@@ -211,6 +247,8 @@ def test_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch)
         "one batch too few retained",
         "overwrite instead of write-if-absent",
         "AvailableNow runs on",
+        "a checkpoint that is gone is made anew",
+        "another query's checkpoint is written to",
     ],
 )
 def test_exploration_finds_a_planted_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.json_text import integer_field, object_from_json, to_json
+from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import decode_lines
 from penstock.checkpoint.versions import parse_version
@@ -74,8 +75,13 @@ class CommitMetadata:
 class CommitLog(MetadataLog[CommitMetadata]):
     """The log of finished batches: `commits/N` says that batch N is done."""
 
-    def __init__(self, files: CheckpointFiles, directory: str = "commits") -> None:
-        super().__init__(files, directory)
+    def __init__(
+        self,
+        files: CheckpointFiles,
+        directory: str = "commits",
+        known: KnownFiles | None = None,
+    ) -> None:
+        super().__init__(files, directory, known)
 
     def serialize(self, entry: CommitMetadata) -> bytes:
         return f"v{entry.version}\n{entry.json}".encode()

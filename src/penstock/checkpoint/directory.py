@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from penstock.checkpoint.commit_log import CommitLog
 from penstock.checkpoint.files import CheckpointFiles
+from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.offset_seq import OffsetSeqLog
-from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataError
 
 
@@ -14,8 +15,9 @@ class CheckpointDirectory:
 
     def __init__(self, files: CheckpointFiles) -> None:
         self.files = files
-        self.offset_log = OffsetSeqLog(files)
-        self.commit_log = CommitLog(files)
+        self._known = KnownFiles(files)
+        self.offset_log = OffsetSeqLog(files, known=self._known)
+        self.commit_log = CommitLog(files, known=self._known)
 
     @property
     def root(self) -> str:
@@ -31,6 +33,9 @@ class CheckpointDirectory:
 
     def read_or_create_metadata(self, *, verify: bool = True) -> StreamMetadata:
         """The stable identity of the query; made and written if the checkpoint is new.
+
+        The directories of the two logs are made here, and never again in this run. From here on
+        the `metadata` file has to stay as it is.
 
         Raises MissingMetadataError if there are log entries but no identity: a new id would make
         a sink that remembers ids take every old batch for a new one. Not with `verify` off.
@@ -50,7 +55,14 @@ class CheckpointDirectory:
                 )
             metadata = StreamMetadata.new()
             metadata.write(self.files)
+        self.offset_log.make_directory()
+        self.commit_log.make_directory()
+        self._known.remember(FILE_NAME, 0, FILE_NAME, self.files.read(FILE_NAME))
         return metadata
+
+    def require_unchanged(self) -> None:
+        """Raise CheckpointVanishedError if what this run has read or written is not there now."""
+        self._known.require()
 
     def verify_new(self) -> None:
         """Raise CheckpointNotEmptyError if a first batch would meet files of an earlier query."""

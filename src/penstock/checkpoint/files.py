@@ -7,6 +7,7 @@ where the bytes go; the contract below is the same for all and is tested by one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 
 class CheckpointFiles(ABC):
@@ -23,7 +24,15 @@ class CheckpointFiles(ABC):
 
         Returns False if the file is there already, whoever wrote it and whatever is in it. After
         True the file survives a crash of the machine. Nobody ever sees it with part of its data.
-        Missing directories on the way are made.
+        Raises FileNotFoundError if its directory is missing, and makes none: a directory that was
+        there and is not any more is no place to write to.
+        """
+
+    @abstractmethod
+    def make_directory(self, name: str) -> None:
+        """Make a directory and those above it, durably; `""` is the root. Fine if it is there.
+
+        Raises NotADirectoryError if a file is in the place of one of them.
         """
 
     @abstractmethod
@@ -33,6 +42,24 @@ class CheckpointFiles(ABC):
     @abstractmethod
     def exists(self, name: str) -> bool:
         """Whether there is a file or a directory of that name."""
+
+    def holds(self, name: str, data: bytes) -> bool:
+        """Whether the file is there and has exactly these bytes.
+
+        Errors other than that there is no such file are raised: they say nothing about it.
+        """
+        try:
+            return self.read(name) == data
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return False
+
+    def pin(self, directory: str) -> Callable[[], bool] | None:
+        """A question, to be asked later: is this directory still there, and still the same one?
+
+        None if there is no such directory, or if the layer cannot tell one directory from another
+        of the same name.
+        """
+        return None
 
     @abstractmethod
     def list_names(self, directory: str) -> list[str]:

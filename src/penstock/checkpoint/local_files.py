@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from penstock.checkpoint.files import CheckpointFiles
@@ -41,21 +41,28 @@ class LocalFiles(CheckpointFiles):
         target = self._root / name
         if target.exists():
             return False
-        with _naming(target):
-            self._make_directories(target.parent)
-            with _directory(target.parent) as directory:
-                # Before the link: a crash in between must not leave the file with a stale checksum.
-                _unlink(twin_of(target))
-                if not _link_new_file(target, data, directory):
-                    return False
-                os.fsync(directory)
+        with _naming(target), _directory(target.parent) as directory:
+            # Before the link: a crash in between must not leave the file with a stale checksum.
+            _unlink(twin_of(target))
+            if not _link_new_file(target, data, directory):
+                return False
+            os.fsync(directory)
         return True
+
+    def make_directory(self, name: str) -> None:
+        self._make_directories(self._root / name)
 
     def read(self, name: str) -> bytes:
         return (self._root / name).read_bytes()
 
     def exists(self, name: str) -> bool:
         return (self._root / name).exists()
+
+    def pin(self, directory: str) -> Callable[[], bool] | None:
+        try:
+            return _PinnedDirectory(self._root / directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def list_names(self, directory: str) -> list[str]:
         try:
@@ -106,6 +113,24 @@ class LocalFiles(CheckpointFiles):
             os.fsync(parent)
 
 
+class _PinnedDirectory:
+    """Holds a directory open, so that no other can get its inode number, and compares the two."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def __call__(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):
+            os.close(self._descriptor)
+
+
 def twin_of(path: Path) -> Path:
     """Where Hadoop's checksummed file system keeps the checksum of a file.
 
@@ -132,7 +157,7 @@ def _naming(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _directory(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from penstock.checkpoint.files import CheckpointFiles
+from penstock.checkpoint.known_files import KnownFiles, vanished
 from penstock.errors import (
     CheckpointError,
     MalformedLogError,
@@ -26,16 +27,20 @@ _PURGED_WITHOUT_LISTING = 3
 class MetadataLog(ABC, Generic[T]):
     """The entries of a directory whose file names are batch ids.
 
-    The last two entries that this object added are kept in memory and answered from there: the
-    engine asks for nothing else while it runs. Files whose names are not batch ids (temporary
-    files, checksums, strangers) are never read and never removed.
+    The last two entries that this object added, or was told to keep, are in memory and answered
+    from there: the engine asks for nothing else while it runs. Files whose names are not batch ids
+    (temporary files, checksums, strangers) are never read and never removed.
 
     Not thread-safe, with one exception: `purge` may run on another thread beside `add` and `get`.
     """
 
-    def __init__(self, files: CheckpointFiles, directory: str) -> None:
+    def __init__(
+        self, files: CheckpointFiles, directory: str, known: KnownFiles | None = None
+    ) -> None:
+        """`known` is what this run knows of the checkpoint that the log belongs to."""
         self._files = files
         self._directory = directory
+        self._known = known or KnownFiles(files)
         self._cache: dict[int, T] = {}
         self._last_purged = -1
 
@@ -47,16 +52,37 @@ class MetadataLog(ABC, Generic[T]):
     def deserialize(self, data: bytes) -> T:
         """The entry in a file's bytes. Raises MalformedLogError or UnsupportedLogVersionError."""
 
+    def make_directory(self) -> None:
+        """Make the log's directory if it is missing. Once, when a query starts."""
+        self._files.make_directory(self._directory)
+
     def add(self, batch_id: int, entry: T) -> bool:
-        """Write the entry of a batch. Returns False, having changed nothing, if it is there."""
+        """Write the entry of a batch. Returns False, having changed nothing, if it is there.
+
+        Raises CheckpointVanishedError, having changed nothing, if what this run knows of the
+        checkpoint is not there any more, or if the log's directory is not.
+        """
         if batch_id in self._cache:
             return False
-        if not self._files.create_if_absent(self._name(batch_id), self.serialize(entry)):
-            return False
-        # Replaced, not altered: another thread may be reading the old one.
-        kept = sorted(self._cache)[-(_CACHED_ENTRIES - 1) :]
-        self._cache = {**{k: self._cache[k] for k in kept}, batch_id: entry}
+        self._known.require()
+        data = self.serialize(entry)
+        try:
+            if not self._files.create_if_absent(self._name(batch_id), data):
+                return False
+        except (FileNotFoundError, NotADirectoryError) as exc:
+            raise vanished(self._files, self._directory) from exc
+        self._remember(batch_id, data)
+        self.keep_in_memory(batch_id, entry)
         return True
+
+    def keep_in_memory(self, batch_id: int, entry: T) -> None:
+        """Answer for a batch from memory from now on, as long as it is one of the newest two.
+
+        For a run that goes on from what it has read: it must not read another entry later.
+        """
+        # Replaced, not altered: another thread may be reading the old one.
+        entries = {**self._cache, batch_id: entry}
+        self._cache = {k: entries[k] for k in sorted(entries)[-_CACHED_ENTRIES:]}
 
     def get(self, batch_id: int) -> T | None:
         """The entry of a batch, or None if it was never added or has been purged."""
@@ -67,6 +93,7 @@ class MetadataLog(ABC, Generic[T]):
             data = self._files.read(self._name(batch_id))
         except FileNotFoundError:
             return None
+        self._remember(batch_id, data)
         return self._deserialize_named(batch_id, data)
 
     def get_range(self, start: int | None = None, end: int | None = None) -> list[tuple[int, T]]:
@@ -114,8 +141,12 @@ class MetadataLog(ABC, Generic[T]):
     def _name(self, batch_id: int) -> str:
         return f"{self._directory}/{batch_id}"
 
+    def _remember(self, batch_id: int, data: bytes) -> None:
+        self._known.remember(self._directory, batch_id, self._name(batch_id), data)
+
     def _remove(self, batch_ids: Iterable[int]) -> None:
         for batch_id in batch_ids:
+            self._known.forget(self._directory, batch_id)
             self._files.delete(self._name(batch_id))
             self._cache = {k: v for k, v in self._cache.items() if k != batch_id}
             _logger.debug("Removed metadata log file: %s", self.path(batch_id))

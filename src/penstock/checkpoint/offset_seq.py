@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.json_text import integer_field, object_from_json, to_json
+from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.versions import parse_version
 from penstock.errors import IncompleteLogError, MalformedLogError
@@ -113,8 +114,13 @@ class OffsetSeq:
 class OffsetSeqLog(MetadataLog[OffsetSeq]):
     """The write-ahead log: `offsets/N` is the decision what batch N is."""
 
-    def __init__(self, files: CheckpointFiles, directory: str = "offsets") -> None:
-        super().__init__(files, directory)
+    def __init__(
+        self,
+        files: CheckpointFiles,
+        directory: str = "offsets",
+        known: KnownFiles | None = None,
+    ) -> None:
+        super().__init__(files, directory, known)
 
     def serialize(self, entry: OffsetSeq) -> bytes:
         lines = [f"v{entry.version}", entry.metadata.json if entry.metadata else ""]

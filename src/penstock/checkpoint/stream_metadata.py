@@ -47,7 +47,11 @@ class StreamMetadata:
             ) from exc
 
     def write(self, files: CheckpointFiles) -> None:
-        """Write the file of a new checkpoint. Raises ConcurrentUpdateError if there is one."""
+        """Write the file of a new checkpoint, whose root is made if it is missing.
+
+        Raises ConcurrentUpdateError if there is such a file.
+        """
+        files.make_directory("")
         if not files.create_if_absent(FILE_NAME, self.json.encode()):
             raise ConcurrentUpdateError(
                 f"Multiple streaming queries are concurrently using {files.path(FILE_NAME)}."

@@ -45,6 +45,8 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
         refuse_batches_only_the_sink_knows(runtime, -1)
     else:
         context = _resume(runtime, *latest)
+    # The logs are read some time after the query id.
+    runtime.checkpoint.require_unchanged()
     _warn_of_limits_that_do_not_apply(runtime, context)
     runtime.committed_offsets = context.start_offsets
     _logger.info("Stream started from %s", context.start_offsets)
@@ -100,8 +102,10 @@ def _resume(runtime: QueryRuntime, latest_batch_id: int, recorded: OffsetSeq) ->
         end_offsets=_to_progress(runtime, recorded),
         is_current_batch_constructed=True,
     )
+    runtime.checkpoint.offset_log.keep_in_memory(latest_batch_id, recorded)
     if latest_batch_id != 0:
         second_latest = _second_latest(runtime, latest_batch_id)
+        runtime.checkpoint.offset_log.keep_in_memory(latest_batch_id - 1, second_latest)
         refuse_unfinished_repartition(runtime, latest_batch_id, recorded, second_latest)
         context.start_offsets = _to_progress(runtime, second_latest)
     _restore_metadata(runtime, context, recorded.metadata)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,10 +38,17 @@ class HadoopFiles(CheckpointFiles):
         with self._errors(name):
             if self._manager.exists(path):
                 return False
-            parent = path.getParent()
-            if not self._manager.exists(parent):
-                self._manager.mkdirs(parent)
+            # To be asked: Hadoop's file systems make missing directories by themselves.
+            if not self._manager.exists(path.getParent()):
+                directory = path.getParent().toString()
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
             return self._create(path, data)
+
+    def make_directory(self, name: str) -> None:
+        path = self._path(name) if name else self._path_class(self._root)
+        with self._errors(name):
+            if not self._manager.exists(path):
+                self._manager.mkdirs(path)
 
     def _create(self, path: Any, data: bytes) -> bool:
         if self._root.startswith("file:"):

@@ -211,7 +211,9 @@ def _begin(root: Path, plan: Plan) -> Backup:
 def _make(root: Path, change: Change, kept: Path) -> None:
     path = root / change.path
     if change.kind is Kind.CREATE:
-        if not LocalFiles(root).create_if_absent(change.path, change.content or b""):
+        files = LocalFiles(root)
+        files.make_directory(str(Path(change.path).parent))
+        if not files.create_if_absent(change.path, change.content or b""):
             raise SurgeryRefusedError(f"{path} has appeared meanwhile. Nothing was changed.")
     elif change.kind is Kind.REPLACE:
         moves.keep(path, kept)

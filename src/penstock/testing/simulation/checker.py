@@ -68,6 +68,9 @@ class Checker:
 
     def file_created(self, life: Life, name: str, data: bytes, *, overwrites: bool) -> None:
         """Before a complete file takes its name."""
+        if self.book.checkpoint_away is not None:
+            what = self.book.checkpoint_away.value
+            raise self.book.violated(life, f"{name} written although the checkpoint is {what}")
         if overwrites:
             raise self.book.violated(life, f"{name} exists and was overwritten (rule 3)")
         if self._torn:

@@ -28,10 +28,16 @@ class InMemoryFiles(CheckpointFiles):
             self._before_creating(fault, name, data)
         if self._world.read(name) is not None:
             return False
+        directory = name.rpartition("/")[0]
+        if not self._world.has_directory(directory):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
         self._world.create(self._life, name, data)
         if fault is FaultKind.EIO_AFTER:
             raise _error(errno.EIO, name)
         return True
+
+    def make_directory(self, name: str) -> None:
+        self._world.make_directory(name)
 
     def read(self, name: str) -> bytes:
         if self._life.cross(f"read_{_kind_of(name)}") is FaultKind.EIO:
@@ -83,7 +89,7 @@ class InMemoryFiles(CheckpointFiles):
                     self._world.tear(name, data[:kept])
                 raise self._life.die()
             case FaultKind.RIVAL if self._world.read(name) is None:
-                self._world.create(self._life, name, _as_a_rival_has_it(name, data))
+                self._world.create_by_rival(self._life, name, _as_a_rival_has_it(name, data))
 
 
 def _kind_of(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.engine.faults import FaultInjector, FaultPoint
@@ -40,6 +41,7 @@ class Life(FaultInjector):
         self.dead = False
         self.stopped = False
         self.sees_stale_listing = False
+        self.take_checkpoint_away: Callable[[FaultKind], None] = lambda kind: None
         self.execution: StreamExecution | None = None
         self.struck: list[Fault] = []
         self.passed: list[tuple[str, int]] = []
@@ -72,6 +74,9 @@ class Life(FaultInjector):
 
     def _strike(self, fault: Fault) -> FaultKind | None:
         self.struck.append(fault)
+        if fault.kind.takes_checkpoint_away:
+            self.take_checkpoint_away(fault.kind)
+            return None
         match fault.kind:
             case FaultKind.RAISE:
                 raise InjectedError(f"injected at {fault.site}")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.errors import ConcurrentUpdateError, MalformedLogError
+from penstock.errors import (
+    CheckpointVanishedError,
+    ConcurrentUpdateError,
+    MalformedLogError,
+    SinkAheadError,
+)
 from penstock.testing.simulation.life import InterruptedCallError, Life
 from penstock.testing.simulation.rulebook import Mode, Rulebook
 from penstock.testing.simulation.schedule import FaultKind
@@ -61,6 +66,7 @@ class OutcomeRules:
             return
         if failure is not None and not life.struck:
             self._fail(life, f"the query failed without a fault: {failure!r}")
+        self._check_loss(life, failure)
         raised = [f for f in life.struck if f.kind is FaultKind.RAISE]
         if raised and raised[0].site not in SWALLOWED_AT and failure is None:
             self._fail(life, f"the error injected at {raised[0].site} was swallowed")
@@ -70,6 +76,17 @@ class OutcomeRules:
         hung = [f for f in life.struck if f.kind is FaultKind.HANG]
         if hung and isinstance(failure, InterruptedCallError):
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
+
+    def _check_loss(self, life: Life, failure: BaseException | None) -> None:
+        """A checkpoint that is taken away is missed at the next write, if there is one."""
+        is_only_fault = all(fault.kind.takes_checkpoint_away for fault in life.struck)
+        if self._book.checkpoint_away is None or not is_only_fault:
+            return
+        if failure is None:
+            if self._book.mode is not Mode.CONTINUOUS or life.is_last:
+                self._check_complete(life)
+        elif not isinstance(failure, (CheckpointVanishedError, SinkAheadError)):
+            self._fail(life, f"the checkpoint was taken away, and the query says {failure!r}")
 
     def _check_recoverable(self, life: Life) -> None:
         """Rule 2: what a restart needs is there."""

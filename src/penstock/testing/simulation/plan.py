@@ -41,6 +41,9 @@ class SimulatedPlan(QueryPlan):
     def sink_description(self) -> str:
         return "simulated sink"
 
+    def latest_batch_of_sink(self) -> int | None:
+        return max(self._world.checker.ledger.written, default=None)
+
     @property
     def watermark_operators(self) -> Sequence[str]:
         return self._operators if self._world.shape.is_stateful else ()

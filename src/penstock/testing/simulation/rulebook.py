@@ -8,7 +8,7 @@ from enum import Enum
 from penstock.testing.simulation.event_time import DELAY_MS, latest_event_ms
 from penstock.testing.simulation.ledger import BatchRun, Ledger, Ranges
 from penstock.testing.simulation.life import Killed, Life
-from penstock.testing.simulation.schedule import QueryShape, TriggerKind
+from penstock.testing.simulation.schedule import FaultKind, QueryShape, TriggerKind
 
 _POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
 
@@ -29,6 +29,7 @@ class Rulebook:
         self.rows = rows
         self.ledger = ledger
         self.violations: list[str] = []
+        self.checkpoint_away: FaultKind | None = None
 
     def run_starts(self, life: Life) -> None:
         ledger = self.ledger
@@ -39,6 +40,7 @@ class Rulebook:
         self.files_at_start = (frozenset(ledger.offset_files), frozenset(ledger.commit_files))
         self.asked: set[tuple[int, int, int]] = set()
         self.reported: set[int] = set()
+        self.checkpoint_away = None
         self.decided: list[int] = []
         self.written_here: set[int] = set()
         self._seen: dict[int, int] = {}

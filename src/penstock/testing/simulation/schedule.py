@@ -30,6 +30,14 @@ class FaultKind(str, Enum):
     TORN_TEMPORARY = "torn-temporary"  # the process ends in the middle of the temporary file
     STALE = "stale"  # the listing is that of a moment ago
     RIVAL = "rival"  # another run of the query has just written the file
+    GONE = "gone"  # the checkpoint's directory is not there until the run is over
+    EMPTIED = "emptied"  # an empty directory is in its place
+    OLDER = "older"  # a copy of it is, without the newest batch
+    FOREIGN = "foreign"  # the checkpoint of another query is
+
+    @property
+    def takes_checkpoint_away(self) -> bool:
+        return self in (FaultKind.GONE, FaultKind.EMPTIED, FaultKind.OLDER, FaultKind.FOREIGN)
 
 
 @dataclass(frozen=True)

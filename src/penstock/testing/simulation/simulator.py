@@ -131,8 +131,10 @@ def _live(world: World, life: Life) -> Life:
     world.now_ms += life.run.clock_jump_ms
     refuses_torn_files = bool(world.torn)
     world.checker.run_starts(life)
+    life.take_checkpoint_away = world.take_checkpoint_away
     failure = _run_query(world, life)
     life.execution = None
+    world.bring_checkpoint_back()
     world.checker.run_ends(life, failure, refuses_torn_files=refuses_torn_files)
     if refuses_torn_files:
         world.move_torn_files_away()

@@ -7,7 +7,12 @@ import threading
 from penstock.engine.clock import Clock
 from penstock.testing.simulation.checker import Checker
 from penstock.testing.simulation.life import Life
-from penstock.testing.simulation.schedule import Schedule
+from penstock.testing.simulation.replacements import (
+    Directories,
+    as_another_query_has_it,
+    without_batch,
+)
+from penstock.testing.simulation.schedule import FaultKind, Schedule
 
 _START_MS = 1_600_000_000_000
 _LISTINGS_KEPT = 3
@@ -27,8 +32,9 @@ class World(Clock):
         self.let_go = [0] * len(self.rows)
         self.torn: set[str] = set()
         self.checker = Checker(self.shape, self.rows, self.let_go, self.torn)
-        self._directories: dict[str, dict[str, bytes]] = {}
+        self._directories: Directories = {}
         self._listings: dict[str, list[list[str]]] = {}
+        self._away: Directories | None = None
         self._arrived = 1
         self.now_ms = _START_MS
 
@@ -70,7 +76,44 @@ class World(Clock):
     def all_arrived(self) -> bool:
         return self._arrived == len(self.schedule.arrivals)
 
+    # The checkpoint as a whole.
+
+    def take_checkpoint_away(self, kind: FaultKind) -> None:
+        """Put something else in the place of the checkpoint, until it is brought back.
+
+        An older copy is the same as the checkpoint if there is no batch to leave out, and is as
+        good to a new run if the sink does not have that batch either: then nothing happens. Nor
+        does it if a file is torn, which is another reason to refuse what is there.
+        """
+        latest = self.checker.ledger.latest_decision
+        is_same = kind is FaultKind.OLDER and latest not in self.checker.ledger.written
+        if self._away is not None or self.torn or is_same:
+            return
+        self._away = self._directories
+        self.checker.book.checkpoint_away = kind
+        match kind:
+            case FaultKind.GONE:
+                self._directories = {}
+            case FaultKind.EMPTIED:
+                self._directories = {"": {}}
+            case FaultKind.OLDER:
+                self._directories = without_batch(self._away, latest)
+            case FaultKind.FOREIGN:
+                self._directories = as_another_query_has_it(self._away)
+
+    def bring_checkpoint_back(self) -> None:
+        """Have the checkpoint again, without what was written to what was in its place."""
+        if self._away is not None:
+            self._directories, self._away = self._away, None
+
     # Files.
+
+    def make_directory(self, name: str) -> None:
+        for directory in ("", name):
+            self._directories.setdefault(directory, {})
+
+    def has_directory(self, name: str) -> bool:
+        return name in self._directories
 
     def read(self, name: str) -> bytes | None:
         directory, _, plain = name.rpartition("/")
@@ -89,9 +132,17 @@ class World(Clock):
         self.checker.file_created(life, name, data, overwrites=self.read(name) is not None)
         self.place(name, data)
 
+    def create_by_rival(self, life: Life, name: str, data: bytes) -> None:
+        """The same by another run, which may write to whatever is there."""
+        if self._away is None:
+            self.create(life, name, data)
+        else:
+            self.place(name, data)
+
     def tear(self, name: str, data: bytes) -> None:
         """A file that is less than what was to be written."""
-        self.torn.add(name)
+        if self._away is None:
+            self.torn.add(name)
         self.place(name, data)
 
     def place(self, name: str, data: bytes) -> None:

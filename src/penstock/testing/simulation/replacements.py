@@ -1,0 +1,25 @@
+"""What can be in the place of a checkpoint: an older copy of it, or that of another query."""
+
+from __future__ import annotations
+
+from penstock.checkpoint import StreamMetadata
+
+Directories = dict[str, dict[str, bytes]]
+"""The files of each directory that is there, by name; the root is the one without a name."""
+
+
+def without_batch(directories: Directories, batch_id: int) -> Directories:
+    """A copy from before a batch was planned."""
+    return {
+        directory: {name: data for name, data in files.items() if name != str(batch_id)}
+        for directory, files in directories.items()
+    }
+
+
+def as_another_query_has_it(directories: Directories) -> Directories:
+    """The same batches of another query: under another id, planned at other times."""
+    copy = {directory: dict(files) for directory, files in directories.items()}
+    copy[""]["metadata"] = StreamMetadata.new().json.encode()
+    for name, data in copy.get("offsets", {}).items():
+        copy["offsets"][name] = data.replace(b'"batchTimestampMs":1', b'"batchTimestampMs":2')
+    return copy
