@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,22 @@ def test_nothing_is_written_once_the_checkpoint_is_not_what_it_was(
     assert f"{root}/{says}" in str(caught.value)
     assert "was there before" in str(caught.value)
     assert (contents(root) if root.exists() else None) == before
+
+
+def test_nothing_is_held_open_after_the_run(checkpoint: CheckpointDirectory, root: Path) -> None:
+    run(checkpoint, 3)
+    assert open_below(root) == {root / "sources", root / "state"}
+    checkpoint.release()
+    assert open_below(root) == set()
+
+
+def open_below(root: Path) -> set[Path]:
+    """What this process holds open of a directory."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(link.readlink())
+    return {path for path in found if path.is_relative_to(root)}
 
 
 def test_what_was_away_and_is_back_is_the_same(checkpoint: CheckpointDirectory, root: Path) -> None:

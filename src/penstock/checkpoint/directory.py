@@ -64,6 +64,10 @@ class CheckpointDirectory:
         """Raise CheckpointVanishedError if what this run has read or written is not there now."""
         self._known.require()
 
+    def release(self) -> None:
+        """Hold nothing of the directory open any more: its disk may be unmounted after this."""
+        self._known.release()
+
     def verify_new(self) -> None:
         """Raise CheckpointNotEmptyError if a first batch would meet files of an earlier query."""
         found = {

@@ -47,6 +47,10 @@ class KnownFiles:
         for directory in _OF_SPARK:
             self._require_directory(directory)
 
+    def release(self) -> None:
+        """Let go of the directories that are held open, when the run is over."""
+        self._pins.clear()
+
     def _require_directory(self, name: str) -> None:
         """Spark makes these when it first needs them, and would make them again."""
         pin = self._pins.get(name)

@@ -387,6 +387,7 @@ class StreamExecution:
         try:
             ending.attempt(self._session.shield)
             ending.attempt(lambda: ending.stop_sources(self._streams()))
+            ending.attempt(self._checkpoint.release)
             self._set_terminated()
             self.reporter.update_status(is_data_available=False, is_trigger_active=False)
             if self._on_terminated is not None:
