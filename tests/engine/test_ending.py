@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from penstock.checkpoint import OffsetSeq
+from penstock.engine.data_stream import DataStream
 from penstock.engine.events import (
     QueryEvent,
     QueryProgressEvent,
@@ -15,7 +17,13 @@ from penstock.engine.events import (
 from penstock.engine.seam import QueryIdentity, QueryPlan
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import State, StreamExecution
-from penstock.engine.triggers import AvailableNowTrigger, OneTimeTrigger, Trigger
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    OneTimeTrigger,
+    Schedule,
+    Surroundings,
+    Trigger,
+)
 from penstock.errors import StreamFailedError
 from tests.engine.numbers import Abilities
 from tests.engine.world import ENDING, PATIENCE, MemoryFiles, World, failing
@@ -124,12 +132,19 @@ def test_a_session_that_cannot_be_entered_ends_the_query_and_not_the_caller() ->
     assert [type(event) for event in world.session.events] == [QueryTerminatedEvent]
 
 
-def test_an_unknown_trigger_ends_the_query_and_its_sources_are_stopped() -> None:
+class Unschedulable(Trigger):
+    """A trigger that cannot run the sources it is given."""
+
+    def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
+        raise ValueError("no such calendar")
+
+
+def test_a_trigger_that_fails_ends_the_query_and_its_sources_are_stopped() -> None:
     world = World()
     source = world.add_source("a", range(3))
     world.sources.append(source)
-    failure = failed(world.query(Trigger()))
-    assert "Unknown type of trigger: Trigger()" in str(failure)
+    failure = failed(world.query(Unschedulable()))
+    assert "no such calendar" in str(failure)
     assert world.calls.count("a.stop") == 1
 
 

@@ -14,10 +14,9 @@ from penstock.engine.runtime import QueryRuntime
 from penstock.engine.settings import Settings
 from penstock.engine.triggers import (
     AvailableNowTrigger,
-    MultiBatchExecutor,
     OneTimeTrigger,
-    SingleBatchExecutor,
-    TriggerExecutor,
+    Surroundings,
+    Trigger,
 )
 from penstock.engine.watermark import EventTimeStats
 from tests.engine.numbers import Abilities
@@ -53,15 +52,16 @@ class Waits(threading.Event):
 class Stepped:
     """An engine that is called trigger by trigger, on this thread."""
 
-    def __init__(self, world: World, executor: TriggerExecutor | None = None) -> None:
+    def __init__(self, world: World, trigger: Trigger | None = None) -> None:
         self.world = world
         self.runtime = world.runtime()
         self.statuses = Statuses(self.runtime)
         self.active = True
         self.waits = Waits()
+        surroundings = Surroundings(world.clock, threading.Event(), wraps_for_available_now=True)
         self.engine = MicroBatchExecution(
             self.runtime,
-            executor or SingleBatchExecutor(),
+            (trigger or OneTimeTrigger()).schedule(world.sources, surroundings),
             is_active=lambda: self.active,
             finish=self.finish,
             polling=Polling(self.runtime.session.settings.polling_delay_ms, self.waits),
@@ -176,7 +176,7 @@ def test_available_now_ends_with_the_data_there_was(caplog: pytest.LogCaptureFix
     caplog.set_level("INFO")
     world = World()
     world.add_source("a", range(3))
-    stepped = Stepped(world, MultiBatchExecutor())
+    stepped = Stepped(world, AvailableNowTrigger())
     stepped.engine.run_activated_stream()
     assert not stepped.active
     assert world.plan.output == {0: [0, 1, 2]}

@@ -19,8 +19,7 @@ from penstock.engine.seam import BatchRequest
 from penstock.engine.settings import Settings
 from penstock.engine.start_offsets import populate_start_offsets
 from penstock.engine.stream_progress import StreamProgress
-from penstock.engine.triggers import MultiBatchExecutor
-from penstock.engine.unique_sources import unique_sources_for
+from penstock.engine.unique_sources import standing_still
 from penstock.engine.watermark import EventTimeStats
 from penstock.errors import ConcurrentUpdateError, MissingBatchError
 from tests.engine.numbers import Abilities, NumberSource
@@ -104,7 +103,7 @@ def test_a_wrapped_source_is_recorded_as_itself() -> None:
     world = World()
     stream = world.add_stream("a", range(3))
     runtime = world.runtime()
-    runtime.unique_sources = unique_sources_for(MultiBatchExecutor(), [stream])
+    runtime.unique_sources = standing_still([stream])
     stream.rows.append(3)
     context = BatchContext(batch_id=0)
     assert construct_next_batch(runtime, context)

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.clock import Clock, SystemClock
+from penstock.engine.data_stream import DataStream, UniqueSource
+from penstock.engine.read_limit import ALL_AVAILABLE, ReadMaxRows
 from penstock.engine.triggers import (
     AvailableNowTrigger,
+    BatchRunner,
+    ManualTrigger,
     MultiBatchExecutor,
     OneTimeTrigger,
     ProcessingTimeExecutor,
     ProcessingTimeTrigger,
+    Schedule,
     SingleBatchExecutor,
+    Surroundings,
     Trigger,
     TriggerExecutor,
+    WhenIdle,
     next_batch_time,
-    trigger_executor_for,
 )
 from penstock.errors import UnknownTriggerError
-from tests.engine.world import PATIENCE, ManualClock
+from tests.engine.numbers import Abilities, NumberStream
+from tests.engine.world import PATIENCE, ManualClock, World
+
+
+def schedule_of(trigger: Trigger, *sources: DataStream, wraps: bool = True) -> Schedule:
+    surroundings = Surroundings(ManualClock(), threading.Event(), wraps_for_available_now=wraps)
+    return trigger.schedule(sources, surroundings)
 
 
 def executor_of(
     trigger: Trigger, clock: Clock | None = None, wake: threading.Event | None = None
 ) -> TriggerExecutor:
-    return trigger_executor_for(
-        trigger, clock or ManualClock(), wake or threading.Event(), wrap_for_available_now=True
-    )
+    surroundings = Surroundings(clock or ManualClock(), wake or threading.Event())
+    return trigger.schedule([], surroundings).executor
 
 
 class Runner:
@@ -65,15 +76,62 @@ def test_every_trigger_has_its_executor(trigger: Trigger, kind: type[TriggerExec
 
 
 def test_available_now_is_one_batch_where_sources_cannot_stand_still() -> None:
-    executor = trigger_executor_for(
-        AvailableNowTrigger(), ManualClock(), threading.Event(), wrap_for_available_now=False
-    )
-    assert type(executor) is SingleBatchExecutor
+    unable = NumberStream("a", range(5), [], Abilities(True, limit=ReadMaxRows(2)))
+    schedule = schedule_of(AvailableNowTrigger(), unable, wraps=False)
+    assert type(schedule.executor) is SingleBatchExecutor
+    assert [unique.limit for unique in schedule.sources] == [ALL_AVAILABLE]
+    assert type(schedule_of(AvailableNowTrigger(), unable).executor) is MultiBatchExecutor
 
 
-def test_any_other_trigger_is_unknown() -> None:
-    with pytest.raises(UnknownTriggerError, match=r"^Unknown type of trigger: Trigger\(\)$"):
-        executor_of(Trigger())
+@pytest.mark.parametrize(
+    ("trigger", "when_idle"),
+    [
+        (ProcessingTimeTrigger(0), WhenIdle.BACK_OFF),
+        (ProcessingTimeTrigger(10), WhenIdle.POLL),
+        (OneTimeTrigger(), WhenIdle.POLL),
+        (AvailableNowTrigger(), WhenIdle.END),
+        (ManualTrigger(), WhenIdle.NEXT_TRIGGER),
+    ],
+)
+def test_every_trigger_says_what_follows_an_idle_one(trigger: Trigger, when_idle: WhenIdle) -> None:
+    assert schedule_of(trigger).when_idle is when_idle
+
+
+def test_a_query_that_is_stepped_has_a_gate_for_each_run() -> None:
+    trigger = ManualTrigger()
+    assert trigger.gate is not trigger.for_one_run().gate
+    interval = ProcessingTimeTrigger(10)
+    assert interval.gate is None
+    assert interval.for_one_run() is interval
+
+
+def test_what_is_no_trigger_is_refused() -> None:
+    with pytest.raises(UnknownTriggerError, match=r"^Unknown type of trigger: 5 seconds$"):
+        World().query("5 seconds")  # type: ignore[arg-type]  # what is tested
+
+
+# A trigger that is defined elsewhere.
+
+
+class Twice(Trigger, TriggerExecutor):
+    """Two batches of at most one row of each source, then the end."""
+
+    def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
+        limited = [UniqueSource(source, ReadMaxRows(1), source) for source in sources]
+        return Schedule(self, limited)
+
+    def execute(self, batch_runner: BatchRunner) -> None:
+        batch_runner()
+        batch_runner()
+
+
+def test_a_trigger_needs_nothing_but_its_own_class() -> None:
+    world = World()
+    world.add_stream("a", range(5), Abilities(admission_control=True))
+    execution = world.query(Twice())
+    execution.start()
+    assert execution.await_termination(PATIENCE)
+    assert world.plan.output == {0: [0], 1: [1]}
 
 
 def test_an_interval_is_not_negative() -> None:

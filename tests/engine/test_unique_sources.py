@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
@@ -19,18 +18,15 @@ from penstock.engine.read_limit import (
     ReadMaxRows,
     ReadMinRows,
 )
-from penstock.engine.triggers import (
-    MultiBatchExecutor,
-    ProcessingTimeExecutor,
-    ProcessingTimeTrigger,
-    SingleBatchExecutor,
+from penstock.engine.unique_sources import (
+    all_can_stand_still,
+    standing_still,
+    with_own_limits,
+    without_limits,
 )
-from penstock.engine.unique_sources import all_can_stand_still, unique_sources_for
 from tests.engine.numbers import Abilities, NumberSource, NumberStream
-from tests.engine.world import ManualClock
 
 LIMITED = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(2))
-EVERY_INTERVAL = ProcessingTimeExecutor(ProcessingTimeTrigger(), ManualClock(), threading.Event())
 
 
 def stream(name: str = "a", abilities: Abilities | None = None, rows: int = 5) -> NumberStream:
@@ -42,7 +38,7 @@ def stream(name: str = "a", abilities: Abilities | None = None, rows: int = 5) -
 
 def test_by_interval_every_source_goes_by_its_own_limit() -> None:
     limited, plain = stream("a", LIMITED), NumberSource("b", [], [])
-    unique = unique_sources_for(EVERY_INTERVAL, [limited, plain])
+    unique = with_own_limits([limited, plain])
     assert [(u.stream, u.limit, u.original) for u in unique] == [
         (limited, ReadMaxRows(2), limited),
         (plain, ALL_AVAILABLE, plain),
@@ -51,7 +47,7 @@ def test_by_interval_every_source_goes_by_its_own_limit() -> None:
 
 def test_a_source_used_twice_is_there_once_in_order() -> None:
     a, b = stream("a"), stream("b")
-    unique = unique_sources_for(EVERY_INTERVAL, [b, a, b])
+    unique = with_own_limits([b, a, b])
     assert [u.stream for u in unique] == [b, a]
 
 
@@ -60,7 +56,7 @@ def test_a_source_used_twice_is_there_once_in_order() -> None:
 
 def test_once_ignores_read_limits_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     limited = stream("a", LIMITED)
-    [unique] = unique_sources_for(SingleBatchExecutor(), [limited])
+    [unique] = without_limits([limited])
     assert unique.limit == ALL_AVAILABLE
     assert (
         "The read limit MaxRows: 2 for Numbers[a] is ignored when Trigger.Once is used."
@@ -69,7 +65,7 @@ def test_once_ignores_read_limits_and_says_so(caplog: pytest.LogCaptureFixture) 
 
 
 def test_once_says_nothing_of_a_source_without_limit(caplog: pytest.LogCaptureFixture) -> None:
-    [unique] = unique_sources_for(SingleBatchExecutor(), [stream()])
+    [unique] = without_limits([stream()])
     assert unique.limit == ALL_AVAILABLE
     assert caplog.text == ""
 
@@ -81,7 +77,7 @@ def test_available_now_holds_sources_that_can_stand_still(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     able = stream("a", LIMITED)
-    [unique] = unique_sources_for(MultiBatchExecutor(), [able])
+    [unique] = standing_still([able])
     assert unique.stream is able
     assert unique.limit == ReadMaxRows(2)
     assert able.held_at == 4
@@ -90,7 +86,7 @@ def test_available_now_holds_sources_that_can_stand_still(
 
 def test_available_now_wraps_sources_that_cannot(caplog: pytest.LogCaptureFixture) -> None:
     unable = NumberStream("a", range(5), [], Abilities(True, limit=ReadMaxRows(2)))
-    [unique] = unique_sources_for(MultiBatchExecutor(), [unable])
+    [unique] = standing_still([unable])
     assert isinstance(unique.stream, AvailableNowDataStreamWrapper)
     assert unique.original is unable
     assert unique.limit == ALL_AVAILABLE

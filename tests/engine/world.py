@@ -26,8 +26,8 @@ from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
-from penstock.engine.triggers import ProcessingTimeExecutor, ProcessingTimeTrigger, Trigger
-from penstock.engine.unique_sources import unique_sources_for
+from penstock.engine.triggers import ProcessingTimeTrigger, Trigger
+from penstock.engine.unique_sources import with_own_limits
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
 from tests.engine.numbers import Abilities, NumberPlan, NumberSource, NumberStream
 
@@ -277,7 +277,6 @@ class World:
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:
         """The parts of a query, to call one step of the engine on this thread."""
         identity = QueryIdentity("the-id", "the-run", "numbers")
-        executor = ProcessingTimeExecutor(ProcessingTimeTrigger(), self.clock, threading.Event())
         return QueryRuntime(
             identity=identity,
             session=self.session,
@@ -285,7 +284,7 @@ class World:
             clock=self.clock,
             reporter=ProgressReporter(identity, self.session, self.clock),
             plan=self.plan,
-            unique_sources=unique_sources_for(executor, self.sources),
+            unique_sources=with_own_limits(self.sources),
             watermark=WatermarkTracker(DEFAULT_POLICY, self.plan.operators),
             faults=faults,
         )

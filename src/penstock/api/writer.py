@@ -21,7 +21,6 @@ from penstock.api.sink import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
-from penstock.engine.stepping import StepGate
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
@@ -181,7 +180,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
     def stepped(self, clock: Clock | None = None) -> DataStreamWriter:
         """For tests: a trigger each time `query.step()` is called, on the given clock."""
-        self._trigger = ManualTrigger(StepGate())
+        self._trigger = ManualTrigger()
         self._clock = clock
         return self
 
@@ -313,7 +312,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
             sink=sink,
-            trigger=self._trigger_of_this_start(),
+            trigger=self._trigger.for_one_run(),
             path=path,
             table=table,
             clock=self._clock,
@@ -360,7 +359,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         warn_of_options_without_effect(self._options)
 
     def _refuse_restarts_that_cannot_be(self) -> None:
-        if isinstance(self._trigger, ManualTrigger):
+        if self._trigger.gate is not None:
             raise ExecutionError("A query that is stepped is not restarted: step() says what fails")
         default = self._df.sparkSession.conf.get("spark.sql.streaming.checkpointLocation", None)
         names = {name.lower() for name in self._options}
@@ -369,11 +368,6 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 "A query that is to be restarted needs the option checkpointLocation: a temporary "
                 "checkpoint is no place to go on from"
             )
-
-    def _trigger_of_this_start(self) -> Trigger:
-        """The trigger; with a gate of its own for each query that is stepped."""
-        is_stepped = isinstance(self._trigger, ManualTrigger)
-        return ManualTrigger(StepGate()) if is_stepped else self._trigger
 
     def _sink_request(self) -> SinkRequest:
         default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))

@@ -12,7 +12,7 @@ from penstock.engine.polling import Polling
 from penstock.engine.run_batch import run_batch
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.start_offsets import populate_start_offsets
-from penstock.engine.triggers import MultiBatchExecutor, TriggerExecutor
+from penstock.engine.triggers import Schedule, WhenIdle
 
 _logger = logging.getLogger(__name__)
 
@@ -21,13 +21,14 @@ class MicroBatchExecution:
     """Runs a query batch by batch, on the query's thread.
 
     `is_active` says whether to go on; `finish` ends the query from within; `after_batch` is told
-    of each batch that is done; `polling` is the wait after a trigger that found nothing to do.
+    of each batch that is done; `polling` is the wait after a trigger that found nothing to do,
+    unless the schedule says that the query ends then.
     """
 
     def __init__(
         self,
         runtime: QueryRuntime,
-        executor: TriggerExecutor,
+        schedule: Schedule,
         *,
         is_active: Callable[[], bool],
         finish: Callable[[], None],
@@ -35,7 +36,7 @@ class MicroBatchExecution:
         polling: Polling,
     ) -> None:
         self._runtime = runtime
-        self._executor = executor
+        self._schedule = schedule
         self._is_active = is_active
         self._finish = finish
         self._after_batch = after_batch
@@ -44,7 +45,7 @@ class MicroBatchExecution:
 
     def run_activated_stream(self) -> None:
         """Run batches as the trigger has it. Returns when the query is over."""
-        self._executor.execute(self._run_one_trigger)
+        self._schedule.executor.execute(self._run_one_trigger)
 
     def batch_description(self) -> str:
         """What the jobs of the current batch are called in Spark's UI."""
@@ -101,7 +102,7 @@ class MicroBatchExecution:
             self._polling.end_silence()
             self._after_batch(self.context)
             self.context = self.context.next()
-        elif isinstance(self._executor, MultiBatchExecutor):
+        elif self._schedule.when_idle is WhenIdle.END:
             _logger.info(
                 "Finished processing all available data for the trigger, terminating this "
                 "Trigger.AvailableNow query"

@@ -25,21 +25,14 @@ from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
-from penstock.engine.triggers import (
-    AvailableNowTrigger,
-    ManualTrigger,
-    ProcessingTimeTrigger,
-    Trigger,
-    TriggerExecutor,
-    trigger_executor_for,
-)
-from penstock.engine.unique_sources import all_can_stand_still, unique_sources_for
+from penstock.engine.triggers import Surroundings, Trigger, TriggerExecutor, WhenIdle
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
 from penstock.errors import (
     CheckpointError,
     ExecutionError,
     QueryStopTimeoutError,
     StreamFailedError,
+    UnknownTriggerError,
     WrongThreadError,
 )
 from penstock.redaction import DEFAULT_REDACTOR, Redactor
@@ -77,6 +70,8 @@ class StreamExecution:
 
         `plan_factory` is called once, on the query's thread. `redactor` knows the query's secrets.
         """
+        if not isinstance(trigger, Trigger):
+            raise UnknownTriggerError(f"Unknown type of trigger: {trigger}")
         self._session = session
         self._checkpoint = checkpoint
         self._plan_factory = plan_factory
@@ -232,9 +227,9 @@ class StreamExecution:
         False if the query has ended, or if the time is up. Raises what the query died of.
         """
         self._refuse_own_thread()
-        if not isinstance(self._trigger, ManualTrigger):
-            raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
         gate = self._trigger.gate
+        if gate is None:
+            raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
         stepped = gate.step(timeout)
         if not stepped and gate.is_closed:
             self._terminated.wait(timeout)
@@ -307,13 +302,8 @@ class StreamExecution:
         self.reporter.update_status("Initializing sources")
         self._faults.reach(FaultPoint.BEFORE_SOURCES, -1)
         plan = self.logical_plan
-        stands_still = True
-        if isinstance(self._trigger, AvailableNowTrigger):
-            wrapper_allowed = self._session.settings.available_now_wrapper
-            stands_still = wrapper_allowed or all_can_stand_still(plan.sources)
-        self._executor = executor = trigger_executor_for(
-            self._trigger, self._clock, self._wake, wrap_for_available_now=stands_still
-        )
+        schedule = self._trigger.schedule(plan.sources, self._surroundings())
+        self._executor = schedule.executor
         self._runtime = QueryRuntime(
             identity=self.identity,
             session=self._session,
@@ -321,7 +311,7 @@ class StreamExecution:
             clock=self._clock,
             reporter=self.reporter,
             plan=plan,
-            unique_sources=unique_sources_for(executor, plan.sources),
+            unique_sources=schedule.sources,
             watermark=WatermarkTracker(DEFAULT_POLICY, plan.watermark_operators),
             faults=self._faults,
             hooks=self._hooks,
@@ -329,28 +319,30 @@ class StreamExecution:
         )
         self._engine = MicroBatchExecution(
             self._runtime,
-            executor,
+            schedule,
             is_active=self._goes_on,
             finish=self._set_terminated,
             after_batch=self._close_batch,
-            polling=self._polling(),
+            polling=self._polling(schedule.when_idle),
         )
         for unique in self._runtime.unique_sources:
             unique.stream.on_new_data(self._nudge.set)
         self._faults.reach(FaultPoint.AFTER_SOURCES, -1)
         if self._stop_at_boundary:
-            executor.wake()
+            schedule.executor.wake()
         if self._activate():
             _logger.info("Finish initializing with logical plan:\n%s", plan)
             self._initialized.set()
             self._engine.run_activated_stream()
 
-    def _polling(self) -> Polling:
-        """Only a query that is to run as fast as possible asks again and again by itself; one that
-        is stepped asks when it is told to."""
-        is_stepped = isinstance(self._trigger, ManualTrigger)
-        delay = 0 if is_stepped else self._session.settings.polling_delay_ms
-        return Polling(delay, self._nudge, backs_off=self._trigger == ProcessingTimeTrigger(0))
+    def _surroundings(self) -> Surroundings:
+        wraps = self._session.settings.available_now_wrapper
+        return Surroundings(self._clock, self._wake, wraps_for_available_now=wraps)
+
+    def _polling(self, when_idle: WhenIdle) -> Polling:
+        waits = when_idle is not WhenIdle.NEXT_TRIGGER
+        delay = self._session.settings.polling_delay_ms if waits else 0
+        return Polling(delay, self._nudge, backs_off=when_idle is WhenIdle.BACK_OFF)
 
     def _close_batch(self, context: BatchContext) -> None:
         self._has_done_a_batch = True
@@ -402,7 +394,7 @@ class StreamExecution:
             with self._progress_lock:
                 self._progress_lock.notify_all()
             self._terminated.set()
-            if isinstance(self._trigger, ManualTrigger):
+            if self._trigger.gate is not None:
                 self._trigger.gate.close()
 
     def _streams(self) -> list[DataStream]:

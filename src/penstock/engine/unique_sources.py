@@ -8,25 +8,26 @@ from collections.abc import Sequence
 from penstock.engine.available_now import AvailableNowDataStreamWrapper
 from penstock.engine.data_stream import DataStream, UniqueSource
 from penstock.engine.read_limit import ALL_AVAILABLE
-from penstock.engine.triggers import MultiBatchExecutor, SingleBatchExecutor, TriggerExecutor
 
 _logger = logging.getLogger(__name__)
 
 
-def unique_sources_for(
-    executor: TriggerExecutor, sources: Sequence[DataStream]
-) -> list[UniqueSource]:
-    """Each distinct source once, in order, with its limit.
+def with_own_limits(sources: Sequence[DataStream]) -> list[UniqueSource]:
+    """Each distinct source once, in order, with the limit it was configured with."""
+    return [
+        UniqueSource(source, source.default_read_limit(), source)
+        for source in dict.fromkeys(sources)
+    ]
 
-    A single batch takes everything. Batches up to what is available now need sources that can
-    stand still: those that cannot are wrapped. All others go by the limit they were given.
-    """
-    distinct = list(dict.fromkeys(sources))
-    if isinstance(executor, SingleBatchExecutor):
-        return [_without_limit(source) for source in distinct]
-    if isinstance(executor, MultiBatchExecutor):
-        return [_standing_still(source) for source in distinct]
-    return [UniqueSource(source, source.default_read_limit(), source) for source in distinct]
+
+def without_limits(sources: Sequence[DataStream]) -> list[UniqueSource]:
+    """The same for a single batch that takes everything; a warning for each limit ignored."""
+    return [_without_limit(source) for source in dict.fromkeys(sources)]
+
+
+def standing_still(sources: Sequence[DataStream]) -> list[UniqueSource]:
+    """The same, from now on bounded by what is available; sources that cannot be are wrapped."""
+    return [_standing_still(source) for source in dict.fromkeys(sources)]
 
 
 def all_can_stand_still(sources: Sequence[DataStream]) -> bool:

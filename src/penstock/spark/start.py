@@ -17,12 +17,7 @@ from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
 from penstock.engine.seam import QueryIdentity
 from penstock.engine.stream_execution import StreamExecution
-from penstock.engine.triggers import (
-    AvailableNowTrigger,
-    OneTimeTrigger,
-    ProcessingTimeTrigger,
-    Trigger,
-)
+from penstock.engine.triggers import Trigger
 from penstock.redaction import Redactor
 from penstock.spark.gateway import Jvm
 from penstock.spark.hadoop_files import HadoopFiles
@@ -79,7 +74,7 @@ def prepare_query(
         sink=choice.sink,
         output_mode=factory.output_mode,
         options=jvm.scala_map(choice.options),
-        is_terminating=isinstance(request.trigger, AvailableNowTrigger),
+        is_terminating=request.trigger.ends_with_available_data,
         sink_name=request.sink.name,
         skips_known_batches=(request.sink.option(SKIP_KNOWN_BATCHES) or "").lower() == "true",
     )
@@ -162,7 +157,10 @@ def _active(jvm: Jvm, jsession: Any) -> Iterator[None]:
 def _analyze(
     jvm: Jvm, df: DataFrame, request: StartRequest, factory: SinkFactory, choice: SinkChoice
 ) -> Any:
-    """Let Spark's analyzer check the query and resolve where its checkpoint is."""
+    """Let Spark's analyzer check the query and resolve where its checkpoint is.
+
+    The analyzer does not look at the trigger, only hands it on to an engine, which is not Spark's.
+    """
     jdf = df._jdf
     jsession = jdf.sparkSession()
     jdf.queryExecution().assertAnalyzed()
@@ -175,7 +173,7 @@ def _analyze(
         choice.sink.jtable,
         factory.output_mode,
         jsession.sessionState().newHadoopConf(),
-        _jvm_trigger(jvm, request.trigger),
+        jvm.cls("org.apache.spark.sql.streaming.Trigger").ProcessingTime(0),
         jdf.queryExecution().analyzed(),
         jvm.option(choice.catalog_and_ident),
         jvm.option(choice.catalog_table),
@@ -185,16 +183,3 @@ def _analyze(
         .executePlan(statement, jvm.module("CommandExecutionMode").ALL())
         .analyzed()
     )
-
-
-def _jvm_trigger(jvm: Jvm, trigger: Trigger) -> Any:
-    triggers = jvm.cls("org.apache.spark.sql.streaming.Trigger")
-    match trigger:
-        case OneTimeTrigger():
-            return triggers.Once()
-        case AvailableNowTrigger():
-            return triggers.AvailableNow()
-        case ProcessingTimeTrigger(interval_ms):
-            return triggers.ProcessingTime(interval_ms)
-        case _:
-            return triggers.ProcessingTime(0)
