@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
 from penstock.api import advice
+from penstock.api.process import PROCESS
 from penstock.engine.faults import FaultPoint
 from tests.streams import Numbers, write_struck
 
@@ -17,7 +18,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 @pytest.fixture(autouse=True)
 def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "_said", set())
+    monkeypatch.setattr(PROCESS, "advice_given", set())
 
 
 def test_a_sink_that_delivers_at_least_once_is_named_once(

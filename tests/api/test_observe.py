@@ -39,9 +39,8 @@ class Observed:
 
     def start(self, options: dict[str, str] | None = None) -> StreamExecution:
         query = self.world.query(
-            AvailableNowTrigger(), name="numbers", on_terminated=self.observatory.retire
+            AvailableNowTrigger(), name="numbers", options=options, observers=[self.observatory]
         )
-        self.observatory.admit(query, options)
         query.start()
         return query
 
@@ -167,7 +166,7 @@ def test_an_ending_that_cannot_be_told_is_forgotten(caplog: pytest.LogCaptureFix
     observed.world.plan.describe_watermarks = failing  # type: ignore[method-assign,assignment]
     observed.run()
     assert observed.observatory.snapshots() == []
-    assert "Cannot tell how" in caplog.text
+    assert "An observer of" in caplog.text
 
 
 def test_an_observer_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from penstock import StreamingQueryException
-from penstock.api.restart import RestartingQuery, RestartPolicy
+from penstock.api.restart import RestartingQuery
+from penstock.api.restart_policy import RestartPolicy
 from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
 from penstock.engine.triggers import ProcessingTimeTrigger
 from penstock.errors import ConcurrentUpdateError, MissingBatchError, UnsupportedError

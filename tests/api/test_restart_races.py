@@ -10,7 +10,8 @@ import pytest
 
 from penstock import StreamingQueryException
 from penstock.api import restart
-from penstock.api.restart import RestartingQuery, RestartPolicy
+from penstock.api.restart import RestartingQuery
+from penstock.api.restart_policy import RestartPolicy
 from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.clock import Clock
 from penstock.engine.events import QueryEvent, QueryStartedEvent, QueryTerminatedEvent
@@ -18,7 +19,7 @@ from penstock.engine.settings import Settings
 from penstock.engine.triggers import ProcessingTimeTrigger
 from penstock.errors import CheckpointError, QueryStopTimeoutError, WrongThreadError
 from tests.api.restarting import Restarting
-from tests.engine.world import PATIENCE, ManualClock, MemoryFiles
+from tests.engine.world import PATIENCE, ManualClock, MemoryFiles, NumberSession
 from tests.streams import HeldClock, eventually
 
 ALL = {n: [n] for n in range(5)}
@@ -283,7 +284,7 @@ def test_a_checkpoint_with_another_id_is_not_gone_on_from() -> None:
 # The thread.
 
 
-def test_a_restart_inherits_from_the_thread_of_the_run_that_failed(
+def test_every_run_inherits_from_whoever_started_the_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: dict[str, str] = {}
@@ -295,35 +296,36 @@ def test_a_restart_inherits_from_the_thread_of_the_run_that_failed(
             made[self.name] = threading.current_thread().name
             super().start()
 
-    def create_thread(target: Callable[[], None], name: str) -> threading.Thread:
+    def create_thread(self: object, target: Callable[[], None], name: str) -> threading.Thread:
         return Heir(target=target, name=name, daemon=True)
 
+    monkeypatch.setattr(NumberSession, "create_thread", create_thread)
     restarting = Restarting(RestartPolicy(), ManualClock())
-    session = restarting.world.session
-    monkeypatch.setattr(session, "create_thread", create_thread)
     restarting.errors = [RuntimeError("one"), RuntimeError("two")]
     assert restarting.start().awaitTermination(int(PATIENCE)) is True
     first, second, third = (f"stream execution thread for {r.identity}" for r in restarting.runs)
-    to_second, to_third = (f"restart of query {run.identity}" for run in restarting.runs[:2])
-    assert made == {to_second: first, second: to_second, to_third: second, third: to_third}
+    here = threading.current_thread().name
+    restarts = f"restarts of query {restarting.runs[0].identity}"
+    assert made == {restarts: here, first: here, second: restarts, third: restarts}
 
 
-@pytest.mark.parametrize("is_made", [False, True])
-def test_without_a_thread_to_restart_it_the_query_ends(
-    monkeypatch: pytest.MonkeyPatch, is_made: bool
-) -> None:
-    """As when Spark is stopped: its threads cannot be made, or die before they do anything."""
+def test_a_query_whose_session_is_stopped_is_not_started_again() -> None:
     restarting = restarted_once()
-
-    def create_thread(target: Callable[[], None], name: str) -> threading.Thread:
-        if not is_made:
-            raise AssertionError("no active Spark context")
-        return threading.Thread(name=name, daemon=True)
-
-    monkeypatch.setattr(restarting.world.session, "create_thread", create_thread)
+    restarting.world.session.stopped = True
     query = restarting.start()
     with pytest.raises(StreamingQueryException, match="no network"):
         query.awaitTermination(int(PATIENCE))
     assert not query.isActive
     assert query.restarts == 0
     assert restarting.ends == [query]
+
+
+def test_without_a_thread_for_its_restarts_a_query_is_not_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def create_thread(self: object, target: Callable[[], None], name: str) -> threading.Thread:
+        raise AssertionError("no active Spark context")
+
+    monkeypatch.setattr(NumberSession, "create_thread", create_thread)
+    with pytest.raises(AssertionError, match="no active Spark context"):
+        restarted_once()

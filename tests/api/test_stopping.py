@@ -217,7 +217,7 @@ def test_a_query_stops_by_itself_when_the_time_is_up_and_its_batch_is_done(
     gate = Gate(batch_id=1)
     query = start_gated(session, gate, checkpoint)
     query.stop_after(time=0)
-    eventually(lambda: query._execution.is_stopping, "the time to be up")
+    eventually(lambda: query._execution.life.is_stopping, "the time to be up")
     assert query.isActive
     gate.opened.set()
     assert query.awaitTermination(60)

@@ -55,7 +55,7 @@ def test_a_query_is_stopped_wherever_it_is_and_goes_on_later(
     assert held.reached.wait(PATIENCE)
     stopper = threading.Thread(target=lambda: query.stop(timeout=PATIENCE))
     stopper.start()
-    eventually(lambda: query._execution.is_stopping, "the stop to be asked for")
+    eventually(lambda: query._execution.life.is_stopping, "the stop to be asked for")
     held.opened.set()
     stopper.join(PATIENCE)
     assert not stopper.is_alive()

@@ -14,9 +14,10 @@ from penstock.engine.events import (
     QueryProgressEvent,
     QueryTerminatedEvent,
 )
+from penstock.engine.run_state import State
 from penstock.engine.seam import QueryIdentity, QueryPlan
 from penstock.engine.settings import Settings
-from penstock.engine.stream_execution import State, StreamExecution
+from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
     OneTimeTrigger,
@@ -110,6 +111,7 @@ def test_a_query_whose_plan_cannot_be_made_dies_before_it_is_initialized() -> No
         raise ValueError("no such table")
 
     query = StreamExecution(
+        identity=QueryIdentity("the-id", "the-run", None),
         session=world.session,
         checkpoint=world.checkpoint,
         plan_factory=refuse,
@@ -191,7 +193,8 @@ def test_every_step_of_ending_is_tried_whatever_became_of_the_others(
     assert isinstance(world.files, MemoryFiles)
     assert world.files.contents == {}
     assert "Failed to stop streaming source: Numbers[a]. Resources may have leaked." in caplog.text
-    assert caplog.text.count(f"A step of ending query {query.identity} failed") == 2
+    assert caplog.text.count(f"A step of ending query {query.identity} failed") == 1
+    assert caplog.text.count(f"An observer of {query.identity} failed") == 1
 
 
 # The temporary checkpoint.

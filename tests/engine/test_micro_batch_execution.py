@@ -138,9 +138,6 @@ def test_jobs_of_sources_and_sinks_are_described_as_the_batch() -> None:
     world = World()
     world.add_source("a", range(3))
     stepped = Stepped(world)
-    assert stepped.engine.batch_description() == (
-        "numbers\nid = the-id\nrunId = the-run\nbatch = init"
-    )
     stepped.trigger()
     assert world.session.descriptions == ["numbers\nid = the-id\nrunId = the-run\nbatch = 0"]
     assert world.calls.index("session.set_job_description") < world.calls.index("a.get_offset")

@@ -16,6 +16,7 @@ import pytest
 from penstock.checkpoint import CheckpointFiles
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.hooks import HookPoint, Hooks
+from penstock.engine.opening import open_checkpoint
 from penstock.engine.read_limit import ReadMaxRows
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
@@ -236,7 +237,7 @@ def test_a_stop_in_any_phase_is_no_failure_and_the_checkpoint_resumes(
     held.gate.wait_entered()
     stopping = threading.Thread(target=lambda: query.stop(graceful=graceful, timeout=PATIENCE))
     stopping.start()
-    assert query._wake.wait(PATIENCE)
+    assert query.life.stopping.wait(PATIENCE)
     held.gate.open()
     stopping.join(PATIENCE)
     assert not stopping.is_alive()
@@ -294,6 +295,7 @@ def test_a_hook_that_raises_is_reported_and_kills_only_where_that_is_asked_for(
     hooks = Hooks(strict)
     hooks.add(point, broken)
     query = StreamExecution(
+        identity=open_checkpoint(world.checkpoint),
         session=world.session,
         checkpoint=world.checkpoint,
         plan_factory=lambda identity: world.plan,

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from penstock.engine.polling import Polling
+from penstock.engine.polling import Polling, WhenIdle
 
 
 class Waits(threading.Event):
@@ -34,7 +34,7 @@ def test_every_wait_is_the_polling_delay_where_it_does_not_back_off(waits: Waits
 
 
 def test_waits_grow_to_ten_delays_and_never_beyond_a_tenth_of_the_silence(waits: Waits) -> None:
-    polling = Polling(10, waits, backs_off=True)
+    polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(500):
         polling.wait()
     assert waits.seconds[:10] == [0.01] * 10
@@ -47,7 +47,7 @@ def test_waits_grow_to_ten_delays_and_never_beyond_a_tenth_of_the_silence(waits:
 
 
 def test_data_makes_the_next_wait_a_short_one(waits: Waits) -> None:
-    polling = Polling(10, waits, backs_off=True)
+    polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(200):
         polling.wait()
     polling.end_silence()
@@ -56,7 +56,7 @@ def test_data_makes_the_next_wait_a_short_one(waits: Waits) -> None:
 
 
 def test_a_nudge_ends_one_wait_and_the_silence(waits: Waits) -> None:
-    polling = Polling(10, waits, backs_off=True)
+    polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(200):
         polling.wait()
     waits.set()
@@ -67,7 +67,7 @@ def test_a_nudge_ends_one_wait_and_the_silence(waits: Waits) -> None:
 
 
 def test_no_delay_stays_no_delay(waits: Waits) -> None:
-    polling = Polling(0, waits, backs_off=True)
+    polling = Polling(0, waits, WhenIdle.BACK_OFF)
     for _ in range(50):
         polling.wait()
     assert set(waits.seconds) == {0.0}

@@ -99,7 +99,6 @@ def test_an_uncommitted_batch_starts_where_the_one_before_it_ends() -> None:
     assert context.start_offsets == {source: LongOffset(3)}
     assert context.end_offsets == {source: LongOffset(5)}
     assert context.metadata.batch_timestamp_ms == 77
-    assert runtime.committed_offsets == {source: LongOffset(3)}
     assert world.plan.resumed_after == CommitMetadata(50)
 
 

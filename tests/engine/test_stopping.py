@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from penstock.engine.events import QueryTerminatedEvent
+from penstock.engine.run_state import State
 from penstock.engine.settings import Settings
-from penstock.engine.stream_execution import State, StreamExecution
+from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
 from penstock.errors import QueryStopTimeoutError, StreamFailedError
 from tests.engine.world import PATIENCE, Gate, InterruptedJobError, World
@@ -49,7 +50,7 @@ def test_a_graceful_stop_lets_the_batch_commit() -> None:
     query = held_in_a_batch(world, gate)
     stopping = threading.Thread(target=lambda: query.stop(graceful=True))
     stopping.start()
-    assert query._wake.wait(PATIENCE)
+    assert query.life.stopping.wait(PATIENCE)
     assert query.is_active
     assert world.session.cancelled == []
     gate.open()

@@ -9,8 +9,8 @@ import pytest
 from penstock.engine.events import (
     QueryStartedEvent,
 )
+from penstock.engine.run_state import State
 from penstock.engine.seam import QueryIdentity
-from penstock.engine.stream_execution import State
 from penstock.engine.triggers import OneTimeTrigger
 from penstock.errors import StreamFailedError, WrongThreadError
 from tests.engine.world import ENDING, PATIENCE, World, failing
@@ -119,7 +119,7 @@ def test_start_waits_as_long_as_the_thread_lives() -> None:
     world = World()
     world.add_source("a", range(3))
     query = world.query()
-    query._started = Impatient()
+    query.life.started = Impatient()
     query.start()
     assert isinstance(world.session.events[0], QueryStartedEvent)
     query.stop()
@@ -128,7 +128,7 @@ def test_start_waits_as_long_as_the_thread_lives() -> None:
 def test_start_does_not_wait_for_a_thread_that_died_at_once() -> None:
     world = World()
     query = world.query()
-    query._started = Impatient()
+    query.life.started = Impatient()
     query._thread = threading.Thread(target=lambda: None)
     query.start()
     assert world.session.events == []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream, UniqueSource
+from penstock.engine.polling import WhenIdle
 from penstock.engine.read_limit import ALL_AVAILABLE, ReadMaxRows
 from penstock.engine.triggers import (
     AvailableNowTrigger,
@@ -25,7 +26,6 @@ from penstock.engine.triggers import (
     Surroundings,
     Trigger,
     TriggerExecutor,
-    WhenIdle,
     next_batch_time,
 )
 from penstock.errors import UnknownTriggerError

@@ -7,7 +7,7 @@ down in `World.calls`, in order, so that a test can say what it promises about o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import (
@@ -21,7 +21,9 @@ from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryEvent
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
+from penstock.engine.opening import open_checkpoint
 from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.run_observer import RunObserver
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
@@ -151,12 +153,17 @@ class NumberSession(StreamSession):
         self.cancelled: list[str] = []
         self.gates: list[Gate] = []
         self.descriptions: list[str] = []
+        self.stopped = False
         self.on_enter: Callable[[], None] = lambda: None
         self.on_event: Callable[[QueryEvent], None] = lambda event: None
 
     @property
     def settings(self) -> Settings:
         return self.current_settings
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped
 
     def enter(self, identity: QueryIdentity, description: str) -> None:
         self.calls.append("session.enter")
@@ -221,6 +228,16 @@ class RecordingFaults(FaultInjector):
             raise self._error
 
 
+class EndObserver(RunObserver):
+    """Calls a function when a run has ended."""
+
+    def __init__(self, on_ended: Callable[[StreamExecution], None]) -> None:
+        self._on_ended = on_ended
+
+    def on_ended(self, run: StreamExecution) -> None:
+        self._on_ended(run)
+
+
 @dataclass
 class World:
     """One process: its sources, its plan, its session. Files outlive it."""
@@ -260,18 +277,23 @@ class World:
         name: str | None = None,
         faults: FaultInjector = NO_FAULTS,
         delete_checkpoint_on_stop: bool = False,
+        options: Mapping[str, str] | None = None,
+        observers: Sequence[RunObserver] = (),
         on_terminated: Callable[[StreamExecution], None] | None = None,
     ) -> StreamExecution:
+        if on_terminated is not None:
+            observers = [*observers, EndObserver(on_terminated)]
         return StreamExecution(
+            identity=open_checkpoint(self.checkpoint, name, faults),
             session=self.session,
             checkpoint=self.checkpoint,
             plan_factory=lambda identity: self.plan,
             trigger=trigger or ProcessingTimeTrigger(),
-            name=name,
             clock=self.clock,
             faults=faults,
             delete_checkpoint_on_stop=delete_checkpoint_on_stop,
-            on_terminated=on_terminated,
+            options=options,
+            observers=observers,
         )
 
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:

@@ -152,10 +152,10 @@ def of_both_apis(session: SparkSession, second: DataFrame, first: DataFrame) -> 
 def test_the_plan_is_bound_on_the_query_s_own_thread_only(session: SparkSession) -> None:
     from penstock.engine.triggers import ProcessingTimeTrigger
     from penstock.spark.sink_factory import SinkRequest
-    from penstock.spark.start import StartRequest, prepare_query
+    from penstock.spark.start import StartRequest, open_query
 
     request = StartRequest(sink=SinkRequest("noop"), trigger=ProcessingTimeTrigger())
-    execution, _ = prepare_query(read_stream(Numbers(), session), request)
+    execution = open_query(read_stream(Numbers(), session), request)
     with pytest.raises(WrongThreadError, match="logicalPlan must be initialized in"):
         _ = execution.logical_plan
     assert threading.current_thread() is threading.main_thread()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
+
+from penstock.api.process import PROCESS
 
 _logger = logging.getLogger(__name__)
 
@@ -27,9 +28,6 @@ _AT_LEAST_ONCE = {
 
 _ASYNC_PROGRESS = "asyncProgressTrackingEnabled"
 
-_said: set[str] = set()
-_said_lock = threading.Lock()
-
 
 def warn_of_delivery(sink_format: str) -> None:
     """Say of a sink that delivers at least once that it does, the first time one is used."""
@@ -51,8 +49,8 @@ def warn_of_options_without_effect(options: Mapping[str, str]) -> None:
 
 
 def _say_once(subject: str, text: str) -> None:
-    with _said_lock:
-        if subject in _said:
+    with PROCESS.lock:
+        if subject in PROCESS.advice_given:
             return
-        _said.add(subject)
+        PROCESS.advice_given.add(subject)
     _logger.warning("%s", text)

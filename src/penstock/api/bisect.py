@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame
 from penstock.api.bisect_report import BisectReport, BisectTrial, brief, ranges_of
 from penstock.api.errors import StreamingQueryException
 from penstock.api.manager import streams
+from penstock.api.start import QueryStart
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.fork import fork, fork_before
 from penstock.checkpoint.tools.view import CheckpointView
@@ -34,7 +35,7 @@ from penstock.engine.triggers import OneTimeTrigger
 from penstock.errors import CheckpointError, MissingBatchError, UnsupportedError
 from penstock.spark.bisect import BisectedBatch, location_of
 from penstock.spark.sink_factory import SinkRequest
-from penstock.spark.start import StartRequest, prepare_query
+from penstock.spark.start import StartRequest
 
 _CHECKPOINT = "checkpointLocation"
 _NOT_FOR_TRIALS = {"checkpointlocation", "queryname"}
@@ -178,11 +179,10 @@ def _run(df: DataFrame, sink: SinkRequest, hooks: Hooks | None) -> BaseException
 
     Raises CheckpointError if the query cannot run on the checkpoint at all.
     """
-    manager = streams(df.sparkSession)
-    request = StartRequest(sink, OneTimeTrigger(), hooks=hooks)
-    execution, _ = prepare_query(df, request, manager.notify_termination)
+    start = QueryStart(df, StartRequest(sink, OneTimeTrigger(), hooks=hooks))
+    query = streams(df.sparkSession).start(start)
     try:
-        manager.start(execution).awaitTermination()
+        query.awaitTermination()
     except StreamingQueryException as exc:
         if isinstance(exc.__cause__, CheckpointError):
             raise exc.__cause__ from None

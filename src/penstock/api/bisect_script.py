@@ -10,11 +10,12 @@ from pyspark.logger import PySparkLogger
 
 from penstock.api.bisect import Bisection
 from penstock.api.bisect_report import BisectReport, brief
-from penstock.api.intercept import UnstartedQuery, intercepting
+from penstock.api.intercept import UnstartedQuery
 from penstock.api.manager import streams
+from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.runner import Outcome, run_script
-from penstock.api.writer import DataStreamWriter
+from penstock.api.start import QueryStart
 from penstock.checkpoint.tools.view import local_path
 from penstock.errors import CheckpointError, ExecutionError, PenstockError, UnsupportedError
 from penstock.spark.sink_factory import SinkRequest
@@ -45,7 +46,7 @@ def bisect_script(
     the query, and KeyboardInterrupt if it is stopped.
     """
     catcher = _Catcher(bisection, with_sink)
-    with intercepting(catcher), _pyspark_not_telling_of_errors():
+    with PROCESS.started_by(catcher), _pyspark_not_telling_of_errors():
         code = run_script(script, arguments, {**_QUIET, **conf})
     if catcher.error is not None:
         raise catcher.error
@@ -83,17 +84,16 @@ class _Catcher:
         self.report: BisectReport | None = None
         self.error: BaseException | None = None
 
-    def __call__(self, writer: DataStreamWriter) -> StreamingQuery:
-        location = _location_of(writer)
+    def __call__(self, start: QueryStart) -> StreamingQuery:
+        location = _location_of(start)
         if location != os.path.realpath(self._bisection.root):
             self._others.append(location or "a temporary checkpoint")
-            query = UnstartedQuery(writer._options.get("queryName"))
-            streams(writer._df.sparkSession).end(query)
+            query = UnstartedQuery(start.query_name)
+            streams(start.df.sparkSession).end(query)
             return query
         try:
-            sink = self._sink(writer)
-            hooks = writer._hooks if self._with_sink else None
-            self.report = self._bisection.run(writer._df, sink, hooks)
+            hooks = start.request.hooks if self._with_sink else None
+            self.report = self._bisection.run(start.df, self._sink(start), hooks)
         except (PenstockError, KeyboardInterrupt) as exc:
             self.error = exc
         except Exception as exc:
@@ -109,8 +109,8 @@ class _Catcher:
             "come after --."
         )
 
-    def _sink(self, writer: DataStreamWriter) -> SinkRequest:
-        sink = writer._sink_request()
+    def _sink(self, start: QueryStart) -> SinkRequest:
+        sink = start.request.sink
         if not self._with_sink:
             return SinkRequest("noop", sink.output_mode, name=sink.name)
         if sink.batch_function is None and sink.foreach is None:
@@ -122,13 +122,12 @@ class _Catcher:
         return sink
 
 
-def _location_of(writer: DataStreamWriter) -> str | None:
+def _location_of(start: QueryStart) -> str | None:
     """The local directory of a query's checkpoint; None if it has none that is known."""
-    options = {name.lower(): value for name, value in writer._options.items()}
-    location = options.get("checkpointlocation")
+    location = start.request.sink.option("checkpointLocation")
     if location is None:
-        parent = writer._df.sparkSession.conf.get(_DEFAULT_LOCATION, None)
-        name = options.get("queryname")
+        parent = start.df.sparkSession.conf.get(_DEFAULT_LOCATION, None)
+        name = start.query_name
         if parent is None or name is None:
             return None
         location = f"{parent}/{name}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 from pyspark.sql import SparkSession, SQLContext
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.api.manager import StreamingQueryManager, streams
+from penstock.api.process import PROCESS
 from penstock.api.writer import DataStreamWriter
 
 _REPLACED = (
@@ -17,9 +15,6 @@ _REPLACED = (
     (SQLContext, "streams"),
 )
 
-_lock = threading.Lock()
-_originals: dict[tuple[type, str], Any] = {}
-
 
 def install() -> None:
     """From now on `df.writeStream` and `spark.streams` are Penstock's. Doing it twice is fine.
@@ -27,11 +22,11 @@ def install() -> None:
     So are the `streams` of a SQLContext. Queries that run already go on as they are.
     `foreachBatch` functions, listeners and whatever holds a query need not know.
     """
-    with _lock:
-        if _originals:
+    with PROCESS.lock:
+        if PROCESS.replaced_members:
             return
         for owner, name in _REPLACED:
-            _originals[owner, name] = vars(owner)[name]
+            PROCESS.replaced_members[owner, name] = vars(owner)[name]
         ClassicDataFrame.writeStream = property(DataStreamWriter)  # type: ignore[assignment,method-assign]
         SparkSession.streams = property(streams)  # type: ignore[assignment,method-assign]
         SQLContext.streams = property(_streams_of_context)  # type: ignore[assignment,method-assign]
@@ -39,10 +34,10 @@ def install() -> None:
 
 def uninstall() -> None:
     """Give them back to Spark's own engine. Queries that Penstock runs go on."""
-    with _lock:
-        for (owner, name), original in _originals.items():
+    with PROCESS.lock:
+        for (owner, name), original in PROCESS.replaced_members.items():
             setattr(owner, name, original)
-        _originals.clear()
+        PROCESS.replaced_members.clear()
 
 
 def _streams_of_context(context: SQLContext) -> StreamingQueryManager:
@@ -51,4 +46,4 @@ def _streams_of_context(context: SQLContext) -> StreamingQueryManager:
 
 
 def is_installed() -> bool:
-    return bool(_originals)
+    return bool(PROCESS.replaced_members)

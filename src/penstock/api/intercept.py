@@ -1,48 +1,28 @@
-"""Taking the start of a query over from the script that asks for it."""
+"""The handle on a query whose start was taken over from the script that asked for it."""
 
 from __future__ import annotations
 
-import contextlib
 import uuid
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from penstock.api.errors import StreamingQueryException
 from penstock.api.query import StreamingQuery
 from penstock.api.stop_conditions import StopCondition
+from penstock.api.watermark_report import WatermarkReport, report_watermark
 from penstock.engine.stream_execution import StreamExecution
-
-if TYPE_CHECKING:
-    from penstock.api.writer import DataStreamWriter
-
-StartInterceptor = Callable[["DataStreamWriter"], StreamingQuery]
-"""Called with a writer in place of its start; what it returns is what the script gets."""
-
-_interceptor: StartInterceptor | None = None
-
-
-def start_interceptor() -> StartInterceptor | None:
-    """Who takes the start of every query over, if anybody does."""
-    return _interceptor
-
-
-@contextlib.contextmanager
-def intercepting(interceptor: StartInterceptor) -> Iterator[None]:
-    """Let no query be started meanwhile, on any thread: the interceptor is called instead."""
-    global _interceptor
-    before, _interceptor = _interceptor, interceptor
-    try:
-        yield
-    finally:
-        _interceptor = before
 
 
 class UnstartedQuery(StreamingQuery):
-    """Stands for a query that was not started, as one that has ended without a batch."""
+    """Stands for a query that was not started, as one that has ended without a batch.
+
+    It has no run, so every method that would ask one is defined here.
+    """
 
     def __init__(self, name: str | None) -> None:
+        self._exception = None
         self._ids = str(uuid.uuid4()), str(uuid.uuid4())
         self._name = name
 
@@ -91,6 +71,9 @@ class UnstartedQuery(StreamingQuery):
 
     def exception(self) -> StreamingQueryException | None:
         return None
+
+    def explain_watermark(self) -> WatermarkReport:
+        return report_watermark(None)
 
     def explain(self, extended: bool = False) -> None:
         print("Not started.")

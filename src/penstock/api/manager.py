@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
@@ -14,7 +14,11 @@ from pyspark.sql.streaming.query import StreamingQueryManager as PySparkStreamin
 from penstock.api.arguments import check_timeout
 from penstock.api.errors import NameTakenError, StreamingQueryException
 from penstock.api.observe import OBSERVATORY
+from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
+from penstock.api.restart import RestartingQuery
+from penstock.api.start import QueryStart
+from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
 from penstock.spark.session_facts import (
@@ -34,10 +38,6 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
     Listeners are Spark's: one that is added here hears of the queries of both engines.
     """
-
-    # Ids are unique in the whole process: two sessions may share a checkpoint, too.
-    _running: dict[str, StreamingQuery] = {}  # noqa: RUF012  # shared on purpose
-    _running_lock = threading.Lock()
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(jvm_query_manager(spark))
@@ -78,62 +78,51 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._has_terminated = False
             self._last_exception = None
 
-    def start(
-        self,
-        execution: StreamExecution,
-        options: Mapping[str, str] | None = None,
-        query: StreamingQuery | None = None,
-    ) -> StreamingQuery:
-        """Start a query unless its name or its id is taken.
+    def start(self, start: QueryStart) -> StreamingQuery:
+        """Open a query and start it, unless its name or its id is taken.
 
-        A query of the same id is stopped first where `stopActiveRunOnRestart` says so. `options`
-        are those of its writer, to be shown. `query` is the handle on it, if it has one already.
+        A query of the same id is stopped first where `stopActiveRunOnRestart` says so.
         """
-        query = query or StreamingQuery(execution)
-        identity = execution.identity
-        self._refuse_taken_name(identity.name)
-        self._make_way_for(identity.id)
-        self._register(query, identity.id)
+        if start.restarts is not None:
+            start.require_restartable()
+        observers = (OBSERVATORY, _EndOfRuns(self))
+        run = start.open(observers)
+        query = self._handle(start, run, observers)
+        self._refuse_taken_name(query.name)
+        self._make_way_for(query.id)
+        self._register(query)
         try:
-            self.start_run(execution, options)
+            query.begin()
         except BaseException:
             self._unregister(query)
             raise
         return query
 
-    def start_run(
-        self, execution: StreamExecution, options: Mapping[str, str] | None = None
-    ) -> None:
-        """Start a run of a query that is registered: its first, or the next after a failure."""
-        OBSERVATORY.admit(execution, options)
-        try:
-            execution.start()
-        except BaseException:
-            OBSERVATORY.retire(execution)
-            raise
+    def _handle(
+        self, start: QueryStart, run: StreamExecution, observers: Sequence[RunObserver]
+    ) -> StreamingQuery:
+        if start.restarts is None:
+            return StreamingQuery(run)
+        again = start.pinned_to(run.checkpoint.root)
+        return RestartingQuery(
+            run,
+            start.restarts,
+            open_next=lambda: again.open(observers),
+            on_end=self.end,
+            clock=start.restart_clock,
+            observer=OBSERVATORY,
+        )
 
-    @classmethod
-    def running(cls) -> list[StreamingQuery]:
-        """The queries of all sessions."""
-        with cls._running_lock:
-            return list(cls._running.values())
-
-    def notify_termination(self, execution: StreamExecution) -> None:
+    def run_ended(self, run: StreamExecution) -> None:
         """Called by a run's thread when the run is over."""
-        OBSERVATORY.retire(execution)
         with self._changed:
-            query = self._queries.get(execution.identity.id)
-        if query is None:
-            return
-        if query.goes_on_after(execution):
-            OBSERVATORY.say_restarting(query.id, query.status["message"])
-        else:
+            query = self._queries.get(run.identity.id)
+        if query is not None and query.ends_with(run):
             self.end(query)
 
     def end(self, query: StreamingQuery) -> None:
         """Forget a query that is over, and tell those who wait for any to end."""
         self._unregister(query)
-        OBSERVATORY.say_restarting(query.id, None)
         exception = query.exception()
         with self._changed:
             if not self._has_terminated or exception is not None:
@@ -141,16 +130,17 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._has_terminated = True
             self._changed.notify_all()
 
-    def _register(self, query: StreamingQuery, query_id: str) -> None:
+    def _register(self, query: StreamingQuery) -> None:
         """Take the name and the id, if nobody else has taken either meanwhile."""
-        with self._changed, self._running_lock:
+        with self._changed, PROCESS.lock:
             self._refuse_taken_name(query.name)
-            if query_id in self._running:
+            query_id = query.id
+            if query_id in PROCESS.running:
                 raise ExecutionError(
                     f"Another instance of the query [id = {query_id}] was just started by a "
                     "concurrent session."
                 )
-            self._running[query_id] = query
+            PROCESS.running[query_id] = query
             self._queries[query_id] = query
 
     def _running_here(self) -> list[StreamingQuery]:
@@ -158,9 +148,9 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             return list(self._queries.values())
 
     def _unregister(self, query: StreamingQuery) -> None:
-        with self._running_lock:
-            if self._running.get(query.id) is query:
-                del self._running[query.id]
+        with PROCESS.lock:
+            if PROCESS.running.get(query.id) is query:
+                del PROCESS.running[query.id]
         with self._changed:
             if self._queries.get(query.id) is query:
                 del self._queries[query.id]
@@ -173,8 +163,8 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             )
 
     def _make_way_for(self, query_id: str) -> None:
-        with self._running_lock:
-            active = self._running.get(query_id)
+        with PROCESS.lock:
+            active = PROCESS.running.get(query_id)
         if active is not None and conf_flag(self._spark, _STOP_ACTIVE_RUN):
             _logger.warning(
                 "Stopping existing streaming query [id=%s, runId=%s], as a new run is being "
@@ -197,22 +187,29 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             )
 
 
-_managers: dict[str, StreamingQueryManager] = {}
-_managers_lock = threading.Lock()
+class _EndOfRuns(RunObserver):
+    """Lets a manager know when the runs of its queries end."""
+
+    def __init__(self, manager: StreamingQueryManager) -> None:
+        self._manager = manager
+
+    def on_ended(self, run: StreamExecution) -> None:
+        self._manager.run_ended(run)
 
 
 def streams(spark: SparkSession) -> StreamingQueryManager:
     """The manager of a session's queries: one for each session, like `spark.streams`."""
     key = session_key(spark)
-    with _managers_lock:
-        if key not in _managers:
-            _managers[key] = StreamingQueryManager(spark)
-        return _managers[key]
+    with PROCESS.lock:
+        if key not in PROCESS.managers:
+            PROCESS.managers[key] = StreamingQueryManager(spark)
+        return PROCESS.managers[key]
 
 
 def running_queries() -> list[StreamingQuery]:
     """Every query that Penstock runs in this process, whatever its session."""
-    return StreamingQueryManager.running()
+    with PROCESS.lock:
+        return list(PROCESS.running.values())
 
 
 def stop_run_at_boundary(run_id: str) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from penstock.api.histogram import Histogram
@@ -21,9 +20,9 @@ from penstock.api.snapshot import (
 from penstock.api.watermark_report import WatermarkReport, report_watermark
 from penstock.engine.error_text import one_line
 from penstock.engine.progress import NO_OUTPUT_ROWS, SourceProgress, StreamingQueryProgress
-from penstock.engine.stream_execution import State, StreamExecution
-
-_logger = logging.getLogger(__name__)
+from penstock.engine.run_observer import RunObserver
+from penstock.engine.run_state import State
+from penstock.engine.stream_execution import StreamExecution
 
 RESTARTS_VARIABLE = "PENSTOCK_RESTARTS"
 """Set by whoever starts this process again: how often it has."""
@@ -33,7 +32,7 @@ _LONGEST_TEXT = 2000
 _WHOLE = "triggerExecution"
 
 
-class Observatory:
+class Observatory(RunObserver):
     """Knows every query from its start on, and the last of those that have ended.
 
     There is one entry for each query id: a query that is started again takes its old place, and
@@ -45,38 +44,38 @@ class Observatory:
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
 
-    def admit(
-        self,
-        execution: StreamExecution,
-        options: Mapping[str, str] | None = None,
-    ) -> None:
-        """Watch a query that is about to start. Its texts are shown without their secrets."""
+    def on_starting(self, run: StreamExecution) -> None:
+        """Watch a run that is about to start. Its texts are shown without their secrets."""
         with self._lock:
-            before = self._entries.pop(execution.identity.id, None)
-            entry = _Entry(execution, options or {}, self._now, before)
-            self._entries[execution.identity.id] = entry
-        execution.reporter.observe(entry.take)
+            before = self._entries.pop(run.identity.id, None)
+            self._entries[run.identity.id] = _Entry(run, self._now, before)
 
-    def retire(self, execution: StreamExecution) -> None:
-        """A query has ended: keep how it was last, let go of the rest. Never raises."""
+    def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
         with self._lock:
-            entry = self._entries.get(execution.identity.id)
-            if entry is not None and entry.is_of(execution):
-                try:
+            entry = self._entries.get(run.identity.id)
+        if entry is not None and entry.is_of(run):
+            entry.take(progress)
+
+    def on_ended(self, run: StreamExecution) -> None:
+        """Keep how the run was last, let go of the rest."""
+        with self._lock:
+            entry = self._entries.get(run.identity.id)
+            try:
+                if entry is not None and entry.is_of(run):
                     entry.close()
-                except Exception:
-                    del self._entries[execution.identity.id]
-                    _logger.warning("Cannot tell how %s ended", execution.identity, exc_info=True)
-            over = [key for key, kept in self._entries.items() if kept.is_closed]
-            for key in over[:-_ENDED_KEPT]:
-                del self._entries[key]
+            except Exception:
+                del self._entries[run.identity.id]
+                raise
+            finally:
+                over = [key for key, kept in self._entries.items() if kept.is_closed]
+                for key in over[:-_ENDED_KEPT]:
+                    del self._entries[key]
 
-    def say_restarting(self, query_id: str, status: str | None) -> None:
-        """A query whose run has ended waits for another, as `status` says; None: not any more."""
+    def on_awaiting_restart(self, run: StreamExecution, message: str | None) -> None:
         with self._lock:
-            entry = self._entries.get(query_id)
+            entry = self._entries.get(run.identity.id)
             if entry is not None:
-                entry.waits_to_restart(status)
+                entry.waits_to_restart(message)
 
     def snapshots(self) -> list[QuerySnapshot]:
         """Every query, in the order in which they were started."""
@@ -97,13 +96,12 @@ class _Entry:
     def __init__(
         self,
         execution: StreamExecution,
-        options: Mapping[str, str],
         now: Callable[[], float],
         before: _Entry | None,
     ) -> None:
         self._execution: StreamExecution | None = execution
         self._redactor = execution.redactor
-        self._options = execution.redactor.options(options)
+        self._options = execution.redactor.options(execution.options)
         self._now = now
         self._started_at = now()
         self._last_progress_at: float | None = None
@@ -258,7 +256,7 @@ def _is_batch(progress: StreamingQueryProgress) -> bool:
 def _condition(execution: StreamExecution, *, is_over: bool) -> Condition:
     if is_over:
         return "ended" if execution.failure is None else "failed"
-    if execution.is_stopping or not execution.is_active:
+    if execution.life.is_stopping or not execution.is_active:
         return "stopping"
     return "starting" if execution.state is State.INITIALIZING else "running"
 
@@ -303,7 +301,7 @@ def _watermark(execution: StreamExecution, text: Callable[[str], str]) -> Waterm
 
 
 OBSERVATORY = Observatory()
-"""The one that the queries of this process are admitted to."""
+"""Observes every query of this process."""
 
 
 def snapshots() -> list[QuerySnapshot]:

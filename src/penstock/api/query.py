@@ -23,8 +23,18 @@ class StreamingQuery(PySparkStreamingQuery):
     """A query that Penstock runs. Every method may be called from any thread."""
 
     def __init__(self, execution: StreamExecution) -> None:
-        self._execution = execution
+        self._only_run = execution
         self._exception: StreamingQueryException | None = None
+
+    @property
+    def _execution(self) -> StreamExecution:
+        """The current run, or the last one."""
+        return self._only_run
+
+    @property
+    def _failure(self) -> StreamFailedError | None:
+        """What the query as a whole died of."""
+        return self._execution.failure
 
     @property
     def id(self) -> str:
@@ -161,7 +171,7 @@ class StreamingQuery(PySparkStreamingQuery):
 
     def exception(self) -> StreamingQueryException | None:
         """What the query died of, None if it runs or ended well."""
-        failure = self._execution.failure
+        failure = self._failure
         if failure is None:
             return None
         if self._exception is None:
@@ -188,15 +198,19 @@ class StreamingQuery(PySparkStreamingQuery):
         state = self._execution.state.value
         return f"Streaming Query {self._execution.identity} [state = {state}]"
 
-    def goes_on_after(self, execution: StreamExecution) -> bool:
-        """Asked by a run that ends, on its thread: whether another one follows it."""
-        return False
+    def begin(self) -> None:
+        """Start the query, which its manager has registered; returns when it runs."""
+        self._execution.start()
+
+    def ends_with(self, run: StreamExecution) -> bool:
+        """Called on the thread of a run that ends: whether the query ends with it."""
+        return True
 
     def _await_end(self, timeout: float | None) -> bool:
         return self._execution.await_termination(timeout)
 
     def _stop_after(self, make: Callable[[StreamExecution], StopCondition]) -> None:
-        self._execution.stop_after(make(self._execution))
+        self._execution.life.stop_after(make(self._execution))
 
     def _raising(self, wait: Any) -> Any:
         """Call something that waits, with a failure of the query as PySpark raises it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,17 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
 from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
-from penstock.api.arming import armed_faults
 from penstock.api.errors import pyspark_errors
-from penstock.api.intercept import start_interceptor
 from penstock.api.manager import streams
+from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
-from penstock.api.restart import FATAL, RestartingQuery, RestartPolicy
+from penstock.api.restart_policy import FATAL, RestartPolicy
 from penstock.api.sink import PythonSink
+from penstock.api.start import QueryStart
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
-from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
     AvailableNowTrigger,
     ManualTrigger,
@@ -29,11 +27,11 @@ from penstock.engine.triggers import (
     ProcessingTimeTrigger,
     Trigger,
 )
-from penstock.errors import ExecutionError, UnsupportedError
+from penstock.errors import UnsupportedError
 from penstock.spark.advice import warn_of_misspelt_sink_options
 from penstock.spark.session_facts import processing_time_trigger
 from penstock.spark.sink_factory import SinkRequest
-from penstock.spark.start import StartRequest, prepare_query
+from penstock.spark.start import StartRequest
 from penstock.spark.support import require_supported
 
 OptionValue = bool | float | int | str | None
@@ -284,15 +282,10 @@ class DataStreamWriter(PySparkDataStreamWriter):
                 "supported. Use processingTime, once or availableNow, or start this query with "
                 f"Spark's own engine: {self._way_to_spark()}."
             )
-        intercept = start_interceptor()
-        if intercept is not None:
-            return intercept(self)
-        if self._restart_policy is not None:
-            return self._start_restarting(self._restart_policy, path, table)
-        manager = streams(self._df.sparkSession)
-        execution, after_start = self._prepare(path, table)
-        query = manager.start(execution, self._options)
-        after_start()
+        start = self._query_start(path, table)
+        if PROCESS.starter is not None:
+            return PROCESS.starter(start)
+        query = streams(self._df.sparkSession).start(start)
         self._advise()
         return query
 
@@ -305,69 +298,24 @@ class DataStreamWriter(PySparkDataStreamWriter):
             )
         return "df.writeStream"
 
-    def _prepare(
-        self, path: str | None, table: str | None
-    ) -> tuple[StreamExecution, Callable[[], None]]:
+    def _query_start(self, path: str | None, table: str | None) -> QueryStart:
+        """What this writer, as it is now, would start."""
         sink = self._sink_request()
         warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
             sink=sink,
-            trigger=self._trigger.for_one_run(),
+            trigger=self._trigger,
             path=path,
             table=table,
             clock=self._clock,
-            faults=armed_faults() if self._faults is NO_FAULTS else self._faults,
+            faults=PROCESS.faults if self._faults is NO_FAULTS else self._faults,
             hooks=self._hooks,
         )
-        on_terminated = streams(self._df.sparkSession).notify_termination
-        return prepare_query(self._df, request, on_terminated)
-
-    def _start_restarting(
-        self, policy: RestartPolicy, path: str | None, table: str | None
-    ) -> StreamingQuery:
-        """Start a query that this writer, as it is now, can start again."""
-        self._refuse_restarts_that_cannot_be()
-        manager = streams(self._df.sparkSession)
-        execution, after_start = self._prepare(path, table)
-        again, options = self._pinned_to(execution.checkpoint.root), dict(self._options)
-
-        def start_next(query: RestartingQuery) -> bool:
-            execution, after_start = again._prepare(path, table)
-            is_started = query.adopt(execution, lambda: manager.start_run(execution, options))
-            if is_started:
-                after_start()
-            return is_started
-
-        query = RestartingQuery(execution, policy, start_next, manager.end, self._restart_clock)
-        manager.start(execution, options, query)
-        after_start()
-        self._advise()
-        return query
-
-    def _pinned_to(self, checkpoint: str) -> DataStreamWriter:
-        """A copy of this writer, as it is now, that goes on from a checkpoint.
-
-        Left to the session, the place could be another at each start.
-        """
-        pinned = copy.copy(self)
-        others = {k: v for k, v in self._options.items() if k.lower() != "checkpointlocation"}
-        pinned._options = others | {"checkpointLocation": checkpoint}
-        return pinned
+        return QueryStart(self._df, request, self._restart_policy, self._restart_clock)
 
     def _advise(self) -> None:
         warn_of_delivery(self._format or "")
         warn_of_options_without_effect(self._options)
-
-    def _refuse_restarts_that_cannot_be(self) -> None:
-        if self._trigger.gate is not None:
-            raise ExecutionError("A query that is stepped is not restarted: step() says what fails")
-        default = self._df.sparkSession.conf.get("spark.sql.streaming.checkpointLocation", None)
-        names = {name.lower() for name in self._options}
-        if default is None and "checkpointlocation" not in names:
-            raise ExecutionError(
-                "A query that is to be restarted needs the option checkpointLocation: a temporary "
-                "checkpoint is no place to go on from"
-            )
 
     def _sink_request(self) -> SinkRequest:
         default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))

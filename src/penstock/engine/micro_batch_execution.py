@@ -8,11 +8,11 @@ from collections.abc import Callable
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.log import enter_batch
 from penstock.engine.next_batch import construct_next_batch
-from penstock.engine.polling import Polling
+from penstock.engine.polling import Polling, WhenIdle
 from penstock.engine.run_batch import run_batch
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.start_offsets import populate_start_offsets
-from penstock.engine.triggers import Schedule, WhenIdle
+from penstock.engine.triggers import Schedule
 
 _logger = logging.getLogger(__name__)
 
@@ -47,14 +47,6 @@ class MicroBatchExecution:
         """Run batches as the trigger has it. Returns when the query is over."""
         self._schedule.executor.execute(self._run_one_trigger)
 
-    def batch_description(self) -> str:
-        """What the jobs of the current batch are called in Spark's UI."""
-        identity = self._runtime.identity
-        batch = "init" if self.context.batch_id < 0 else self.context.batch_id
-        return (
-            f"{identity.name or ''}\nid = {identity.id}\nrunId = {identity.run_id}\nbatch = {batch}"
-        )
-
     def _run_one_trigger(self) -> bool:
         if self._is_active():
             reporter = self._runtime.reporter
@@ -79,7 +71,7 @@ class MicroBatchExecution:
         context = self.context
         enter_batch(context.batch_id)
         # Before sources are asked: jobs they run for it are this batch's.
-        runtime.session.set_job_description(self.batch_description())
+        runtime.session.set_job_description(runtime.identity.describe(context.batch_id))
         if not context.is_current_batch_constructed:
             context.is_current_batch_constructed = construct_next_batch(runtime, context)
         runtime.reporter.record_trigger_offsets(

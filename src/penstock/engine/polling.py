@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import threading
+from enum import Enum
 
 _SHARE_OF_SILENCE = 0.1
 _LONGEST_IN_DELAYS = 10
 
 
+class WhenIdle(Enum):
+    """What follows a trigger that found nothing to do."""
+
+    POLL = "wait for the polling delay"
+    BACK_OFF = "wait for the polling delay, and longer the longer there is no data"
+    NEXT_TRIGGER = "no wait beside the executor's own"
+    END = "the query ends"
+
+
 class Polling:
     """The waits between questions that nobody has an answer to.
 
-    They begin with the polling delay. If `backs_off`, they grow with the silence, up to a tenth of
+    They begin with the polling delay. With BACK_OFF they grow with the silence, up to a tenth of
     it and up to ten polling delays, so that an idle query costs little and data is found late only
     after a long time without any. Whoever knows that there is data sets `nudge`, from any thread:
     that ends the wait.
     """
 
-    def __init__(self, delay_ms: int, nudge: threading.Event, *, backs_off: bool = False) -> None:
-        self._delay = delay_ms / 1000
-        self._longest = self._delay * (_LONGEST_IN_DELAYS if backs_off else 1)
+    def __init__(
+        self, delay_ms: int, nudge: threading.Event, when_idle: WhenIdle = WhenIdle.POLL
+    ) -> None:
+        self._delay = 0 if when_idle is WhenIdle.NEXT_TRIGGER else delay_ms / 1000
+        self._longest = self._delay * (_LONGEST_IN_DELAYS if when_idle is WhenIdle.BACK_OFF else 1)
         self._nudge = nudge
         self._silence = 0.0
 

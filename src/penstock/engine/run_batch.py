@@ -57,7 +57,6 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
         runtime.watermark.update_watermark(execution.event_time_stats())
         with runtime.reporter.report_time_taken("commitOffsets"):
             _commit(runtime, context)
-        runtime.committed_offsets = runtime.committed_offsets + context.end_offsets
     runtime.call_hooks(HookPoint.AFTER_COMMIT, context)
     _logger.debug("Completed batch %s", context.batch_id)
 

@@ -14,15 +14,16 @@ from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import BatchInfo, HookPoint, Hooks
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
-from penstock.engine.stream_progress import StreamProgress
 from penstock.engine.watermark import WatermarkTracker
 
 
 @dataclass
 class QueryRuntime:
-    """The parts of a running query. `progress_lock` guards what waiters look at:
-    `no_new_data` and `committed_offsets`. `source_ids` are the names that the offset log has for
-    the sources, None where it goes by position."""
+    """The parts of a running query.
+
+    `progress_lock` guards `no_new_data`, which those who wait for all available data look at.
+    `source_ids` are the names of the sources in the offset log, None where it goes by position.
+    """
 
     identity: QueryIdentity
     session: StreamSession
@@ -37,7 +38,6 @@ class QueryRuntime:
     progress_lock: threading.Condition = field(default_factory=threading.Condition)
     source_ids: Sequence[str] | None = None
     no_new_data: bool = False
-    committed_offsets: StreamProgress = field(default_factory=StreamProgress)
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Tell the user's hooks where a batch has got to."""

@@ -127,6 +127,10 @@ class QueryIdentity:
     def __str__(self) -> str:
         return f"{self.name + ' ' if self.name else ''}[id = {self.id}, runId = {self.run_id}]"
 
+    def describe(self, batch: int | str) -> str:
+        """What the jobs of a batch are called in Spark's UI; `init` before the first."""
+        return f"{self.name or ''}\nid = {self.id}\nrunId = {self.run_id}\nbatch = {batch}"
+
 
 class StreamSession(ABC):
     """The session that a query runs in: its settings, its jobs, its listeners."""
@@ -144,6 +148,11 @@ class StreamSession(ABC):
     def progress_retention(self) -> int:
         """How many records a query keeps, plus one: as it was when the last one was posted."""
         return self.settings.progress_retention
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no query can run in it any more."""
+        return False
 
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         """The thread the query will run on, not yet started."""

@@ -48,7 +48,6 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     # The logs are read some time after the query id.
     runtime.checkpoint.require_unchanged()
     _warn_of_limits_that_do_not_apply(runtime, context)
-    runtime.committed_offsets = context.start_offsets
     _logger.info("Stream started from %s", context.start_offsets)
     runtime.faults.reach(FaultPoint.AFTER_START_OFFSETS, context.batch_id)
     return context

@@ -7,10 +7,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream, UniqueSource
+from penstock.engine.polling import WhenIdle
 from penstock.engine.stepping import StepGate
 from penstock.engine.unique_sources import (
     all_can_stand_still,
@@ -34,15 +34,6 @@ class TriggerExecutor(ABC):
 
     def wake(self) -> None:
         """Called from another thread when the query stops: ends a wait for the next trigger."""
-
-
-class WhenIdle(Enum):
-    """What follows a trigger that found nothing to do."""
-
-    POLL = "wait for the polling delay"
-    BACK_OFF = "wait for the polling delay, and longer the longer there is no data"
-    NEXT_TRIGGER = "no wait beside the executor's own"
-    END = "the query ends"
 
 
 @dataclass(frozen=True)

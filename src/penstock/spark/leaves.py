@@ -164,7 +164,7 @@ class _Binder:
         identifying_name = node.sourceIdentifyingName()
         name = self._jvm.from_option(identifying_name.nameOpt())
         if self._jvm.is_instance(node, "StreamingRelation"):
-            python_source = find_registered(node.sourceName())
+            python_source = find_registered(self._jvm, node.sourceName())
             path = self._metadata_path(name)
             if python_source is not None:
                 _logger.info("Using Source [%s] written in Python", python_source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,9 +20,6 @@ from penstock.spark.sources import V1Data, offset_value
 from penstock.spark.support import require_supported
 
 _NAME_PREFIX = "penstock:"
-
-_registered: dict[str, PythonSource] = {}
-_registered_lock = threading.Lock()
 
 
 class PythonSource(ABC):
@@ -111,15 +107,23 @@ def read_stream(source: PythonSource, spark: SparkSession | None = None) -> Data
     relation = jvm.cls("StreamingRelation")(
         _placeholder(jvm, session), name, output, jvm.module("Unassigned")
     )
-    with _registered_lock:
-        _registered[name] = source
+    _sources_of(jvm)[name] = source
     dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
     return DataFrame(dataset, session)
 
 
-def find_registered(source_name: str) -> PythonSource | None:
+def find_registered(jvm: Jvm, source_name: str) -> PythonSource | None:
     """The source behind a relation that `read_stream` made, None for any other relation."""
-    return _registered.get(source_name)
+    return _sources_of(jvm).get(source_name)
+
+
+def _sources_of(jvm: Jvm) -> dict[str, PythonSource]:
+    """The sources by the name of their relation. They are let go of together with the JVM.
+
+    A plan in the JVM names its source; nothing tells when the last such plan is gone.
+    """
+    sources: dict[str, PythonSource] = jvm.once("python sources", dict)
+    return sources
 
 
 def _placeholder(jvm: Jvm, session: SparkSession) -> Any:

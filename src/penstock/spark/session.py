@@ -109,6 +109,10 @@ class SparkStreamSession(StreamSession):
     def hadoop_conf(self) -> Any:
         return self.jsession.sessionState().newHadoopConf()
 
+    @property
+    def is_stopped(self) -> bool:
+        return self._context._jsc is None or bool(self._scala_context.isStopped())
+
     # The thread.
 
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:

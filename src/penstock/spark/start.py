@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,8 @@ from penstock.checkpoint.tools.query_lock import hold_for_query
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
+from penstock.engine.opening import open_checkpoint
+from penstock.engine.run_observer import RunObserver
 from penstock.engine.seam import QueryIdentity
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import Trigger
@@ -43,17 +45,20 @@ class StartRequest:
     clock: Clock | None = None
     faults: FaultInjector = NO_FAULTS
     hooks: Hooks | None = None
+    options_shown: Mapping[str, str] | None = None
+
+    @property
+    def shown(self) -> Mapping[str, str]:
+        """The options of the query as its writer gave them, for observers."""
+        return self.sink.options if self.options_shown is None else self.options_shown
 
 
-def prepare_query(
-    df: DataFrame,
-    request: StartRequest,
-    on_terminated: Callable[[StreamExecution], None] | None = None,
-) -> tuple[StreamExecution, Callable[[], None]]:
-    """Check a query as Spark checks it and set it up. It is not started.
+def open_query(
+    df: DataFrame, request: StartRequest, observers: Sequence[RunObserver] = ()
+) -> StreamExecution:
+    """Check a query as Spark checks it and open a run of it, which is not started.
 
-    Returned with it is what is to be done once it has started: the memory sink becomes a table
-    then. Raises Spark's own errors for what Spark would refuse.
+    Raises Spark's own errors for what Spark would refuse.
     """
     require_supported(df.sparkSession)
     jvm = Jvm.of(df.sparkSession)
@@ -79,29 +84,32 @@ def prepare_query(
         skips_known_batches=(request.sink.option(SKIP_KNOWN_BATCHES) or "").lower() == "true",
     )
     name = request.sink.option("queryName")
+    verify = session.settings.verify_metadata_exists
     execution = StreamExecution(
+        identity=open_checkpoint(checkpoint, name, request.faults, verify=verify),
         session=session,
         checkpoint=checkpoint,
         plan_factory=lambda identity: _bind_plan(session, identity, checkpoint, spec),
-        trigger=request.trigger,
-        name=name,
+        trigger=request.trigger.for_one_run(),
         clock=request.clock,
         faults=request.faults,
         hooks=request.hooks,
         delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
-        on_terminated=on_terminated,
+        options=request.shown,
         redactor=Redactor(df.sparkSession.conf.get(_REDACTION_RULE, None)).knowing(
             request.sink.options, *source_options(jvm, spec.analyzed)
         ),
+        on_started=lambda: _show_memory_table(choice, name),
+        observers=observers,
     )
-
     execution.reporter.observe(session.show_progress)
+    return execution
 
-    def after_start() -> None:
-        if choice.memory_table is not None:
-            choice.memory_table.createOrReplaceTempView(name)
 
-    return execution, after_start
+def _show_memory_table(choice: SinkChoice, name: str | None) -> None:
+    """Make the memory sink of a query that has started the table of its name."""
+    if choice.memory_table is not None:
+        choice.memory_table.createOrReplaceTempView(name)
 
 
 def _bind_plan(

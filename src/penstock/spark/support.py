@@ -12,8 +12,6 @@ from penstock.errors import UnsupportedError
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES, SUPPORTED_VERSIONS
 
-_checked: set[int] = set()
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -34,7 +32,8 @@ def require_supported(spark: Any) -> None:
         )
     if not isinstance(spark, SparkSession):
         raise UnsupportedError(f"{spark!r} is not a SparkSession")
-    if id(spark.sparkContext) in _checked:
+    contexts: set[int] = Jvm.of(spark).once("supported contexts", set)
+    if id(spark.sparkContext) in contexts:
         return
     version = spark.version
     missing = [verdict for verdict in look_up_internals(spark) if not verdict.found]
@@ -45,7 +44,7 @@ def require_supported(spark: Any) -> None:
             f"Spark {version} is not supported; this release of Penstock runs on Spark {supported}."
             + (f" Of Spark's internals these are missing:{listed}" if missing else "")
         )
-    _checked.add(id(spark.sparkContext))
+    contexts.add(id(spark.sparkContext))
 
 
 def look_up_internals(spark: SparkSession) -> list[Verdict]:

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from penstock.api.arming import arming
+from penstock.api.process import PROCESS
 from penstock.api.runner import run_script
 from penstock.testing.crash_faults import Passage, PassagesToFile
 
@@ -21,7 +21,7 @@ from penstock.testing.crash_faults import Passage, PassagesToFile
 def main(arguments: Sequence[str]) -> int:
     passages, kill_at, script, *rest = arguments
     strike_at = None if kill_at == "-" else Passage.parse(kill_at)
-    with arming(PassagesToFile(passages, strike_at, _kill)):
+    with PROCESS.passing_through(PassagesToFile(passages, strike_at, _kill)):
         return run_script(script, rest)
 
 

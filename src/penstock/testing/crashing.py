@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.api.arming import arming
 from penstock.api.install import install, is_installed, uninstall
+from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.writer import DataStreamWriter
 from penstock.engine.faults import FaultInjector, FaultPoint
@@ -170,7 +170,7 @@ class _Rig:
 
     def run(self, workspace: Workspace, faults: FaultInjector) -> None:
         """Run the pipeline until all its input is processed. Raises what it dies of."""
-        with arming(faults):
+        with PROCESS.passing_through(faults):
             made = self.pipeline(workspace)
             if isinstance(made, DataStreamWriter):
                 made = _start(made, workspace)

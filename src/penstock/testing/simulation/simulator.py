@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint import CheckpointDirectory
+from penstock.engine.opening import open_checkpoint
 from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
@@ -45,7 +46,7 @@ class SimulatedExecution(StreamExecution):
 
     def run_here(self, on_idle: Callable[[], None]) -> None:
         """The query from start to end; told whenever it would wait for data."""
-        self._nudge = _IdleSignal(on_idle)
+        self.life.nudge = _IdleSignal(on_idle)
         self._run_stream()
 
 
@@ -150,9 +151,11 @@ def _rest(world: World, life: Life) -> None:
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns what the query failed with, None if it ended well or its process was killed."""
     try:
+        checkpoint = CheckpointDirectory(InMemoryFiles(world, life))
         execution = SimulatedExecution(
+            identity=open_checkpoint(checkpoint, faults=life),
             session=SimulatedSession(world, life),
-            checkpoint=CheckpointDirectory(InMemoryFiles(world, life)),
+            checkpoint=checkpoint,
             plan_factory=lambda identity: SimulatedPlan(world, life),
             trigger=_TRIGGERS[life.run.trigger],
             clock=world,
