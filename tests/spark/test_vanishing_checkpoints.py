@@ -205,8 +205,8 @@ def test_a_new_checkpoint_on_an_old_output_is_refused_unless_told_otherwise(
         run_to(session, out, other, 5)
     run_to(session, out, other, 5, skipKnownBatches="true")
     assert column(session.read.parquet(str(out))) == [0, 1, 2, 3, 4]
-    run_to(session, tmp_path / "new", checkpoint, 5)
-    assert column(session.read.parquet(str(tmp_path / "new"))) == [3, 4]
+    run_to(session, tmp_path / "new", tmp_path / "third", 5)
+    assert column(session.read.parquet(str(tmp_path / "new"))) == [0, 1, 2, 3, 4]
 
 
 def test_the_log_of_the_sink_may_be_compacted(

@@ -62,12 +62,14 @@ def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: i
         if latest_batch_id >= 0
         else ""
     )
+    # Spark reads the log of a sink from batch 0 on: a checkpoint cannot change its output later.
+    anew = "a new output" if latest_batch_id < 0 else "a new checkpoint and a new output"
     raise SinkAheadError(
         f"The sink {sink} has {batches} in its own log, but the checkpoint {root} has planned "
         f"{planned}. The sink would skip what is planned next under these ids, and its rows would "
         "be in no output. Nothing was run. The checkpoint is an older copy, was rewound or made "
         "anew, or it is not the one that this output was written with. Bring that checkpoint "
-        f"back, or {cut}write to a new output. To let the sink skip them, set the option "
+        f"back, or {cut}start over with {anew}. To let the sink skip them, set the option "
         "skipKnownBatches to true."
     )
 
