@@ -110,7 +110,9 @@ class Bisection:
         """The batch with its sources, which keep their own files apart from the trials'."""
         probe = self._work / "probe"
         shutil.copytree(self._base, probe, ignore=shutil.ignore_patterns("state"))
-        CheckpointView(probe).directory.offset_log.add(self.batch_id, self._entry)
+        offset_log = CheckpointView(probe).directory.offset_log
+        offset_log.make_directory()
+        offset_log.add(self.batch_id, self._entry)
         return BisectedBatch(df, probe, self.root, self._entry, self._before)
 
     def _fails(

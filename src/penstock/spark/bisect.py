@@ -61,7 +61,9 @@ class BisectedBatch:
         if self._entry.source_ids is not None:
             names = plan.source_ids or positions_of(plan.sources)
         entry = StreamProgress(offsets).to_offset_seq(plan.sources, self._metadata(part), names)
-        CheckpointDirectory(LocalFiles(checkpoint)).offset_log.add(batch_id, entry)
+        offset_log = CheckpointDirectory(LocalFiles(checkpoint)).offset_log
+        offset_log.make_directory()
+        offset_log.add(batch_id, entry)
 
     def close(self) -> None:
         """Let go of the sources."""
