@@ -48,7 +48,7 @@ test-web: setup ## the live page in a real browser, chromium; CHROMIUM says wher
 	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)
 
 simulate: setup ## N schedules of faults against the engine in memory; SEED, SCHEDULE to repeat
-	$(BIN)/python -m penstock.testing.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
+	$(BIN)/python -m tests.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
 
 crash: setup ## N kills of real pipelines on real Spark, 50 if not said; SEED to repeat
 	$(BIN)/python -m tests.crash $(KILLS) --seed "$(SEED)"

@@ -34,7 +34,7 @@ from rich.console import Console
 import penstock
 from penstock.engine.faults import FaultPoint
 from penstock.spark.quiet import quiet_session
-from penstock.testing.faults import KillAt
+from penstock.testing.kill import KillAt
 
 FILES_AT_FIRST = 16
 FILES_AT_LAST = 4

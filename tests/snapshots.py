@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.api.histogram import Histogram
-from penstock.api.snapshot import BatchSnapshot, QuerySnapshot, SourceSnapshot, Totals
-from penstock.api.watermark_report import WatermarkReport, make_report
 from penstock.engine.watermark import WatermarkOperator
+from penstock.observe.histogram import Histogram
+from penstock.observe.snapshot import BatchSnapshot, QuerySnapshot, SourceSnapshot, Totals
+from penstock.observe.watermark_report import WatermarkReport, make_report
 
 NOW = 1_700_000_000.0
 

@@ -21,3 +21,8 @@ def test_every_public_name_is_there() -> None:
 def test_importing_penstock_does_not_import_pyspark() -> None:
     code = "import sys, penstock; sys.exit('pyspark' in sys.modules or 'rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_importing_the_writer_does_not_import_rich() -> None:
+    code = "import sys, penstock.api.writer; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

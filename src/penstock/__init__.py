@@ -11,18 +11,18 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.api.errors import StreamingQueryException
+    from penstock.api.exceptions import StreamingQueryException
     from penstock.api.install import install, uninstall
     from penstock.api.manager import StreamingQueryManager, streams
-    from penstock.api.observe import snapshots
     from penstock.api.query import StreamingQuery
-    from penstock.api.replay import Replay, replay
     from penstock.api.sink import PythonSink
-    from penstock.api.snapshot import QuerySnapshot
-    from penstock.api.watch import watch
     from penstock.api.writer import DataStreamWriter, write_stream
+    from penstock.debug.replay import Replay, replay
     from penstock.engine.hooks import BatchInfo
     from penstock.errors import PenstockError
+    from penstock.observe.observatory import snapshots
+    from penstock.observe.snapshot import QuerySnapshot
+    from penstock.observe.watch import watch
     from penstock.spark.python_source import PythonSource, read_stream
     from penstock.web.metrics import serve_metrics
     from penstock.web.server import serve_web
@@ -38,20 +38,20 @@ _HOMES = {
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.api.sink",
     "PythonSource": "penstock.spark.python_source",
-    "QuerySnapshot": "penstock.api.snapshot",
-    "Replay": "penstock.api.replay",
+    "QuerySnapshot": "penstock.observe.snapshot",
+    "Replay": "penstock.debug.replay",
     "StreamingQuery": "penstock.api.query",
-    "StreamingQueryException": "penstock.api.errors",
+    "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
     "install": "penstock.api.install",
     "read_stream": "penstock.spark.python_source",
-    "replay": "penstock.api.replay",
+    "replay": "penstock.debug.replay",
     "serve_metrics": "penstock.web.metrics",
     "serve_web": "penstock.web.server",
-    "snapshots": "penstock.api.observe",
+    "snapshots": "penstock.observe.observatory",
     "streams": "penstock.api.manager",
     "uninstall": "penstock.api.install",
-    "watch": "penstock.api.watch",
+    "watch": "penstock.observe.watch",
     "write_stream": "penstock.api.writer",
 }
 

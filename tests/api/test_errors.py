@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import StreamingQueryException, write_stream
-from penstock.api.errors import as_pyspark
-from penstock.api.observe import snapshots
+from penstock.api.exceptions import as_pyspark
 from penstock.errors import Condition, MalformedLogError, MissingMetadataError
+from penstock.observe.observatory import snapshots
 from tests.streams import LineFiles
 
 

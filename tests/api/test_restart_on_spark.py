@@ -24,11 +24,11 @@ from penstock import (
     snapshots,
     write_stream,
 )
-from penstock.api.health import judge
 from penstock.api.manager import streams
 from penstock.api.restart import RestartingQuery
 from penstock.engine.clock import Clock
 from penstock.errors import ExecutionError
+from penstock.observe.health import judge
 from tests.streams import PATIENCE, HeldClock, Numbers, column, eventually, log_entries
 
 _LOCATION = "spark.sql.streaming.checkpointLocation"

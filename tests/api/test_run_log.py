@@ -8,7 +8,7 @@ import re
 import pytest
 
 from penstock.api.run_log import SparkLikeFormatter, logging_like_spark
-from penstock.engine.log import LogContext, enter_batch, enter_query, leave_query
+from penstock.engine.log_context import LogContext, enter_batch, enter_query, leave_query
 
 TIME = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d"
 

@@ -175,7 +175,7 @@ def test_a_checkpoint_that_cannot_be_copied(
     def fails(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr("penstock.api.bisect.Bisection", fails)
+    monkeypatch.setattr("penstock.debug.bisection.Bisection", fails)
     script = tmp_path / "job.py"
     script.write_text("raise AssertionError('not run')")
     result = CliRunner().invoke(app, ["bisect", str(script), "--checkpoint", str(tmp_path)])

@@ -15,11 +15,11 @@ from typer.testing import CliRunner, Result
 
 import penstock
 from penstock.api.backoff import Backoff
-from penstock.api.health import DEFAULT_STALL_SECONDS
-from penstock.api.observe import RESTARTS_VARIABLE
 from penstock.cli.main import app
 from penstock.cli.observing import STALL_SECONDS, Observing
 from penstock.cli.run import supervise
+from penstock.observe.health import DEFAULT_STALL_SECONDS
+from penstock.observe.observatory import RESTARTS_VARIABLE
 
 SERVERS = ("metrics", "web")
 

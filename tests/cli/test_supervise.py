@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.api.backoff import Backoff
-from penstock.api.observe import RESTARTS_VARIABLE
 from penstock.cli.main import app
 from penstock.cli.run import supervise
+from penstock.observe.observatory import RESTARTS_VARIABLE
 from tests.streams import PATIENCE
 
 AT_ONCE = Backoff(max_restarts=3, backoff=0.0, max_backoff=0.0)

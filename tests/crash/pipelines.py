@@ -26,7 +26,7 @@ from penstock import write_stream
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.engine.faults import FaultPoint
 from penstock.spark.quiet import quiet_session
-from penstock.testing.faults import KillAt
+from penstock.testing.kill import KillAt
 
 ROWS_PER_FILE = 40
 SECONDS_PER_FILE = 300

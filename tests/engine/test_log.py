@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.engine.log import (
+from penstock.engine.log_context import (
     NONE,
     LogContext,
     enter_batch,

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.checkpoint import OffsetSeq, OffsetSeqMetadata
 from penstock.engine.batch_context import BatchContext
-from penstock.engine.log import TRACE
+from penstock.engine.log_context import TRACE
 from penstock.engine.next_batch import construct_next_batch
 from penstock.engine.offsets import LongOffset, Offset
 from penstock.engine.read_limit import ReadLimit, ReadMaxRows

@@ -25,7 +25,7 @@ from penstock.engine.data_stream import DataStream, UniqueSource
 from penstock.engine.read_limit import ALL_AVAILABLE
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest
-from penstock.testing.simulation.files import InMemoryFiles
+from tests.simulation.files import InMemoryFiles
 
 Patch = pytest.MonkeyPatch
 

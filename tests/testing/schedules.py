@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.testing.simulation.schedule import (
+from tests.simulation.schedule import (
     Fault,
     QueryShape,
     Run,
@@ -13,7 +13,7 @@ from penstock.testing.simulation.schedule import (
     SourceShape,
     TriggerKind,
 )
-from penstock.testing.simulation.sites import KINDS_AT
+from tests.simulation.sites import KINDS_AT
 
 
 @st.composite

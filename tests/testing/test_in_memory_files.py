@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.testing.simulation import Schedule
-from penstock.testing.simulation.files import InMemoryFiles
-from penstock.testing.simulation.life import Killed, Life
-from penstock.testing.simulation.schedule import Run
-from penstock.testing.simulation.world import World
+from tests.simulation import Schedule
+from tests.simulation.files import InMemoryFiles
+from tests.simulation.life import Killed, Life
+from tests.simulation.schedule import Run
+from tests.simulation.world import World
 
 
 @pytest.fixture

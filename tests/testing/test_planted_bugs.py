@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.testing.simulation import Schedule, quiet_engine, shrink, simulate
-from penstock.testing.simulation.explore import single_fault_grounds, single_faults
+from tests.simulation import Schedule, quiet_engine, shrink, simulate
+from tests.simulation.explore import single_fault_grounds, single_faults
 from tests.testing import planted_bugs as bugs
 
 

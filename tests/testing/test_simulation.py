@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from penstock.engine.faults import FaultPoint
-from penstock.testing.simulation import Schedule, quiet_engine, simulate
-from penstock.testing.simulation.__main__ import main
-from penstock.testing.simulation.campaign import Share, Tally
-from penstock.testing.simulation.explore import (
+from tests.simulation import Schedule, quiet_engine, simulate
+from tests.simulation.__main__ import main
+from tests.simulation.campaign import Share, Tally
+from tests.simulation.explore import (
     Explored,
     crash_pair_grounds,
     crash_pairs,
     single_fault_grounds,
     single_faults,
 )
-from penstock.testing.simulation.generate import generate
-from penstock.testing.simulation.schedule import Fault, FaultKind
-from penstock.testing.simulation.sites import KINDS_AT
+from tests.simulation.generate import generate
+from tests.simulation.schedule import Fault, FaultKind
+from tests.simulation.sites import KINDS_AT
 from tests.testing.planted_bugs import timestamp_not_repeated
 from tests.testing.schedules import schedules
 

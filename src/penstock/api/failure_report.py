@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.api.errors import StreamingQueryException
+from penstock.api.exceptions import StreamingQueryException
 from penstock.api.script import report_uncaught
 from penstock.engine.error_text import one_line
 from penstock.errors import CheckpointError

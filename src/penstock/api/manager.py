@@ -12,8 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from pyspark.sql.streaming.query import StreamingQueryManager as PySparkStreamingQueryManager
 
 from penstock.api.arguments import check_timeout
-from penstock.api.errors import NameTakenError, StreamingQueryException
-from penstock.api.observe import OBSERVATORY
+from penstock.api.exceptions import NameTakenError, StreamingQueryException
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.restart import RestartingQuery
@@ -21,6 +20,7 @@ from penstock.api.start import QueryStart
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
+from penstock.observe.observatory import OBSERVATORY
 from penstock.spark.session_facts import (
     conf_flag,
     is_run_by_spark,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock.api.arguments import check_timeout
-from penstock.api.errors import StreamingQueryException
-from penstock.api.progress import as_pyspark
+from penstock.api.exceptions import StreamingQueryException
+from penstock.api.pyspark_progress import as_pyspark
 from penstock.api.stop_conditions import StopCondition, after_batches, after_offsets
-from penstock.api.watch import Watch, watch_query
-from penstock.api.watermark_report import WatermarkReport, report_watermark
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
+from penstock.observe.watermark_report import WatermarkReport, report_watermark
+
+if TYPE_CHECKING:
+    from penstock.observe.watch import Watch
 
 
 class StreamingQuery(PySparkStreamingQuery):
@@ -192,6 +194,8 @@ class StreamingQuery(PySparkStreamingQuery):
 
         As a table in a terminal, as HTML in a notebook, else as a line for each batch.
         """
+        from penstock.observe.watch import watch_query  # not before: it imports rich
+
         return watch_query(self.id, refresh=refresh)
 
     def __repr__(self) -> str:

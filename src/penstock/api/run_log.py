@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator
 
-from penstock.engine.log import NONE
+from penstock.engine.log_context import NONE
 
 _ROOT = "penstock"
 _TIME = "%y/%m/%d %H:%M:%S"

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
 from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
-from penstock.api.errors import pyspark_errors
+from penstock.api.exceptions import pyspark_errors
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
@@ -28,7 +28,7 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.errors import UnsupportedError
-from penstock.spark.advice import warn_of_misspelt_sink_options
+from penstock.spark.plan_advice import warn_of_misspelt_sink_options
 from penstock.spark.session_facts import processing_time_trigger
 from penstock.spark.sink_factory import SinkRequest
 from penstock.spark.start import StartRequest

@@ -60,8 +60,8 @@ def bisect(
     Exit codes: 0 found, 1 the batch does not fail when it is run again, 2 it could
     not be bisected, 130 stopped.
     """
-    from penstock.api.bisect import Bisection
-    from penstock.api.bisect_script import bisect_script
+    from penstock.debug.bisect_script import bisect_script
+    from penstock.debug.bisection import Bisection
     from penstock.errors import PenstockError
 
     settings = dict(key_value(setting) for setting in conf or ())

@@ -13,7 +13,7 @@ import typer
 LOOPBACK = "127.0.0.1"
 
 STALL_SECONDS = 600.0
-"""As `penstock.api.health` has it, whose import would make every command slower to start."""
+"""As `penstock.observe.health` has it, whose import would make every command slower to start."""
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from penstock.cli.tables import Column, print_table, print_wrapped
 from penstock.redaction import DEFAULT_REDACTOR
 
 if TYPE_CHECKING:
-    from penstock.api.bisect_report import BisectReport
     from penstock.api.doctor import Diagnosis
     from penstock.checkpoint.tools.backup import Backup
     from penstock.checkpoint.tools.compare import Difference
     from penstock.checkpoint.tools.findings import Verification
     from penstock.checkpoint.tools.fork import Fork
     from penstock.checkpoint.tools.inspect import BatchDetail, CheckpointReport
+    from penstock.debug.bisect_report import BisectReport
     from penstock.testing.crash_report import CrashReport
 
 

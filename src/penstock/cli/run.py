@@ -131,7 +131,7 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
     SIGTERM and Ctrl-C are passed on, and after one of them there is no restart. Each run is told
     how many there were before it, and they all have the same token for the live page.
     """
-    from penstock.api.observe import RESTARTS_VARIABLE
+    from penstock.observe.observatory import RESTARTS_VARIABLE
 
     environment = {"PENSTOCK_WEB_TOKEN": secrets.token_urlsafe(16), **os.environ}
     child: subprocess.Popen[bytes] | None = None

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.engine.batch_context import BatchContext
-from penstock.engine.log import enter_batch
+from penstock.engine.log_context import enter_batch
 from penstock.engine.next_batch import construct_next_batch
 from penstock.engine.polling import Polling, WhenIdle
 from penstock.engine.run_batch import run_batch

@@ -8,7 +8,7 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, UniqueSource
 from penstock.engine.faults import FaultPoint
 from penstock.engine.hooks import HookPoint
-from penstock.engine.log import TRACE
+from penstock.engine.log_context import TRACE
 from penstock.engine.offsets import Offset
 from penstock.engine.runtime import QueryRuntime
 from penstock.errors import ConcurrentUpdateError, Condition, MissingBatchError

@@ -16,7 +16,7 @@ from penstock.engine.events import QueryStartedEvent
 from penstock.engine.failure import stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
-from penstock.engine.log import LogContext, enter_query, install_record_factory, leave_query
+from penstock.engine.log_context import LogContext, enter_query, install_record_factory, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.data_stream import DataStream
 from penstock.errors import InvalidBatchError, UnsupportedError
-from penstock.spark.advice import warn_of_misspelt_source_options
 from penstock.spark.batch_functions import BatchFunctions
 from penstock.spark.gateway import Jvm
+from penstock.spark.plan_advice import warn_of_misspelt_source_options
 from penstock.spark.python_source import PythonSourceStream, find_registered
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sources import JvmMicroBatchStream, JvmSource, V1Data, V2Range

@@ -12,12 +12,12 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
-from penstock.spark.advice import warn_of_default_partitions
 from penstock.spark.batch_time import BatchTime
 from penstock.spark.dedup_keys import with_key_order
 from penstock.spark.gateway import Jvm
 from penstock.spark.handles import Handles
 from penstock.spark.leaves import Leaf, bind_leaves
+from penstock.spark.plan_advice import warn_of_default_partitions
 from penstock.spark.plan_kinds import Kinds, kinds_of
 from penstock.spark.planning import BatchPlanner
 from penstock.spark.session import SparkStreamSession

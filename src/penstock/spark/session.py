@@ -17,9 +17,9 @@ from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark import failures
-from penstock.spark.events import ProgressPoster, to_jvm_event
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES
+from penstock.spark.jvm_events import ProgressPoster, to_jvm_event
 from penstock.spark.metrics import QueryGauges
 
 _logger = logging.getLogger(__name__)

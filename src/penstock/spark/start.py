@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
-from penstock.checkpoint.tools.query_lock import hold_for_query
+from penstock.checkpoint.lock import hold_for_query
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks

@@ -10,8 +10,8 @@ from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
-from penstock.spark.events import ObservedRow
 from penstock.spark.gateway import Jvm
+from penstock.spark.jvm_events import ObservedRow
 from penstock.spark.questions import Questions
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.engine.faults import FaultPoint
-    from penstock.testing.clock import ManualClock
     from penstock.testing.collect_sink import CollectSink, Delivery
     from penstock.testing.crash_report import CrashReport, Trial
     from penstock.testing.crashing import Workspace, crash_test
+    from penstock.testing.manual_clock import ManualClock
     from penstock.testing.memory_stream import MemoryStream
     from penstock.testing.script import StreamScript
     from penstock.testing.script_text import ScriptError
@@ -24,7 +24,7 @@ _HOMES = {
     "CrashReport": "penstock.testing.crash_report",
     "Delivery": "penstock.testing.collect_sink",
     "FaultPoint": "penstock.engine.faults",
-    "ManualClock": "penstock.testing.clock",
+    "ManualClock": "penstock.testing.manual_clock",
     "MemoryStream": "penstock.testing.memory_stream",
     "ScriptError": "penstock.testing.script_text",
     "StreamScript": "penstock.testing.script",

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.testing.clock import ManualClock
+    from penstock.testing.manual_clock import ManualClock
     from penstock.testing.memory_stream import MemoryStream
     from penstock.testing.script import StreamScript
 
@@ -48,7 +48,7 @@ def penstock_checkpoint(tmp_path: Path) -> str:
 @pytest.fixture
 def penstock_clock() -> ManualClock:
     """A ManualClock at 0."""
-    from penstock.testing.clock import ManualClock
+    from penstock.testing.manual_clock import ManualClock
 
     return ManualClock()
 

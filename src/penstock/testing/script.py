@@ -19,9 +19,9 @@ from penstock.api.writer import DataStreamWriter, write_stream
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.testing.brief import in_brief
-from penstock.testing.clock import ManualClock
 from penstock.testing.collect_sink import CollectSink
 from penstock.testing.crash_faults import SimulatedCrash, crashes_not_logged
+from penstock.testing.manual_clock import ManualClock
 from penstock.testing.memory_stream import MemoryStream
 from penstock.testing.rows import RowDifference, as_tuple, row_key, side_by_side
 from penstock.testing.script_text import ScriptError, ScriptText

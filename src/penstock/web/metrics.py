@@ -14,10 +14,10 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from penstock.api.health import DEFAULT_STALL_SECONDS, judge
-from penstock.api.histogram import HistogramSnapshot
-from penstock.api.observe import snapshots
-from penstock.api.snapshot import QuerySnapshot
+from penstock.observe.health import DEFAULT_STALL_SECONDS, judge
+from penstock.observe.histogram import HistogramSnapshot
+from penstock.observe.observatory import snapshots
+from penstock.observe.snapshot import QuerySnapshot
 from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
 
 _QUERY = ("query", "query_id")

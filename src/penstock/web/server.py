@@ -14,10 +14,10 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.api.health import DEFAULT_STALL_SECONDS, judge
 from penstock.api.manager import stop_run_at_boundary
-from penstock.api.observe import snapshots
-from penstock.api.snapshot import QuerySnapshot
+from penstock.observe.health import DEFAULT_STALL_SECONDS, judge
+from penstock.observe.observatory import snapshots
+from penstock.observe.snapshot import QuerySnapshot
 from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
 
 TOKEN_VARIABLE = "PENSTOCK_WEB_TOKEN"

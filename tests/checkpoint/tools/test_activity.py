@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.lock import CheckpointLock
 from penstock.checkpoint.tools import backup, surgery
-from penstock.checkpoint.tools.activity import CheckpointLock, activity_of, exclusive
+from penstock.checkpoint.tools.activity import activity_of, exclusive
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointInUseError
 from tests.checkpoint.tools.checkpoints import content_of, stateless
@@ -18,7 +19,7 @@ from tests.checkpoint.tools.checkpoints import content_of, stateless
 HOLD = """
 import sys
 from penstock.checkpoint.tools import backup, surgery
-from penstock.checkpoint.tools.activity import CheckpointLock
+from penstock.checkpoint.lock import CheckpointLock
 CheckpointLock(sys.argv[1], "query orders").acquire()
 print("held", flush=True)
 sys.stdin.read()

@@ -10,74 +10,16 @@ system does not carry `flock` across machines.
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from penstock.checkpoint.tools.view import OWN_DIRECTORY
+from penstock.checkpoint.lock import OWN_DIRECTORY, CheckpointLock, current_holder
 from penstock.errors import CheckpointInUseError
 
 RECENT_SECONDS = 60.0
-_LOCK_NAME = "lock"
-
-
-class CheckpointLock:
-    """The advisory lock on a local checkpoint, held from `acquire` to `release`.
-
-    Holding it twice, in one process or in two, is refused. Both methods may be called again.
-    """
-
-    def __init__(self, root: str | os.PathLike[str], owner: str) -> None:
-        """`owner` is what others are told about who holds the lock."""
-        self._path = Path(root) / OWN_DIRECTORY / _LOCK_NAME
-        self._owner = owner
-        self._descriptor: int | None = None
-
-    def acquire(self) -> None:
-        """Take the lock. Raises CheckpointInUseError, naming the holder, if it is taken."""
-        if self._descriptor is not None:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "owner": self._owner}
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-        except BlockingIOError as exc:
-            os.close(descriptor)
-            raise CheckpointInUseError(
-                f"{self._path.parent.parent} is in use by {_holder(self._path)}. Stop it first."
-            ) from exc
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Give the lock back. The file stays: removing it would let two hold the lock."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def __enter__(self) -> CheckpointLock:
-        self.acquire()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
 
 
 @dataclass(frozen=True)
@@ -123,7 +65,7 @@ def activity_of(root: Path, now: float | None = None) -> Activity:
         newest = None
     clock = time.time() if now is None else now
     name = None if newest is None else newest.relative_to(root).as_posix()
-    return Activity(_current_holder(root), name, None if newest is None else clock - newest_time)
+    return Activity(current_holder(root), name, None if newest is None else clock - newest_time)
 
 
 @contextmanager
@@ -138,29 +80,6 @@ def exclusive(root: Path, operation: str, *, stopped: bool) -> Iterator[None]:
         raise CheckpointInUseError(activity.warning)
     with CheckpointLock(root, f"penstock checkpoint {operation}"):
         yield
-
-
-def _current_holder(root: Path) -> str | None:
-    path = root / OWN_DIRECTORY / _LOCK_NAME
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _holder(path)
-    finally:
-        os.close(descriptor)
-    return None
-
-
-def _holder(path: Path) -> str:
-    try:
-        fields = json.loads(path.read_text())
-        return f"{fields['owner']} (process {fields['pid']} on {fields['host']})"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "a process that holds its lock"
 
 
 def _last_command(root: Path) -> float:

@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import LocalFiles
+from penstock.checkpoint.lock import MANIFEST, OWN_DIRECTORY
 from penstock.checkpoint.tools import moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
-from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
+from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
-
-_MANIFEST = "manifest.json"
 
 RESTORE = "restore"
 """The reversal of a deletion or a replacement: what was there before is put back."""
@@ -66,7 +65,7 @@ def backups_of(root: Path) -> list[Backup]:
     """The backups below a checkpoint, oldest first."""
     directory = root / OWN_DIRECTORY / "backups"
     numbered = [p for p in directory.iterdir() if p.name.isdigit()] if directory.is_dir() else []
-    with_manifest = [p for p in numbered if (p / _MANIFEST).exists()]
+    with_manifest = [p for p in numbered if (p / MANIFEST).exists()]
     return [_read(path) for path in sorted(with_manifest, key=lambda p: int(p.name))]
 
 
@@ -143,7 +142,7 @@ def revert(root: Path, backup: Backup) -> None:
         change = backup.changes[number]
         _unmake(root, change, _kept(backup, number))
     _sync_all(root, backup)
-    (backup.path / _MANIFEST).unlink()
+    (backup.path / MANIFEST).unlink()
     shutil.rmtree(backup.path)
     moves.sync(backup.path.parent)
 
@@ -262,11 +261,11 @@ def _write(backup: Backup) -> None:
         "newest": list(backup.newest),
         "changes": list(backup.changes),
     }
-    moves.write_over(backup.path / _MANIFEST, json.dumps(document, indent=1).encode())
+    moves.write_over(backup.path / MANIFEST, json.dumps(document, indent=1).encode())
 
 
 def _read(path: Path) -> Backup:
-    fields = json.loads((path / _MANIFEST).read_text())
+    fields = json.loads((path / MANIFEST).read_text())
     newest = tuple(fields["newest"])
     return Backup(
         path,

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import LocalFiles, twin_of
+from penstock.checkpoint.lock import OWN_DIRECTORY
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.checkpoint.tools.surgery import rewind, source_directories
 from penstock.checkpoint.tools.targets import Targets
-from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView, local_path
+from penstock.checkpoint.tools.view import CheckpointView, local_path
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
 _SCHEMA_PATH = re.compile(r'"file:[^"]*?(/state/\d+/_stateSchema/[^"]*)"')

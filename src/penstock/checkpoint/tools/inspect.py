@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint.lock import OWN_DIRECTORY
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.backup import backups_of
@@ -17,7 +18,7 @@ from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.offset_text import kind_of, movement
 from penstock.checkpoint.tools.surgery import offset_of
 from penstock.checkpoint.tools.targets import Targets, possible_targets
-from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
+from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 
 _LISTED_FILES = 50

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from penstock.checkpoint.lock import OWN_DIRECTORY
 from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.findings import Finding, Severity
 from penstock.checkpoint.tools.state_files import StateOperator
 from penstock.checkpoint.tools.surgery import is_ahead, offset_of
 from penstock.checkpoint.tools.targets import possible_targets, recorded_partitions
-from penstock.checkpoint.tools.view import OWN_DIRECTORY, CheckpointView
+from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError
 
 _SAME = "the same"

@@ -18,9 +18,6 @@ from penstock.errors import CheckpointError, MissingBatchError
 
 T = TypeVar("T")
 
-OWN_DIRECTORY = ".penstock"
-"""Where Penstock keeps what is its own below a checkpoint. Neither engine looks there."""
-
 _PARTS = ("metadata", "offsets", "commits", "state", "sources")
 
 

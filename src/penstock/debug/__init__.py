@@ -1,0 +1,1 @@
+"""A batch taken apart after the fact: replay, bisect."""

@@ -1,0 +1,1 @@
+"""What a running query shows: snapshots, health, live views. Only listens."""

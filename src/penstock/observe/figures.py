@@ -1,0 +1,83 @@
+"""Figures as people read them, the same in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.checkpoint.timestamps import to_the_second
+from penstock.observe.snapshot import PHASES, QuerySnapshot
+
+NOTHING = "-"
+
+
+def count(value: float | None) -> str:
+    """A number in three digits or so: 950, 12.3k, 4.1M."""
+    if value is None:
+        return NOTHING
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= unit:
+            divisor = 1e3 if name == "k" else unit
+            return f"{value / divisor:.3g}{name}"
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def size(value: int | None) -> str:
+    """A number of bytes."""
+    if value is None:
+        return NOTHING
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= unit:
+            return f"{value / unit:.1f} {name}"
+    return f"{value} B"
+
+
+def duration(millis: float | None) -> str:
+    if millis is None:
+        return NOTHING
+    return f"{millis:.0f} ms" if millis < 10_000 else f"{millis / 1000:.1f} s"
+
+
+def state(snapshot: QuerySnapshot) -> str:
+    """Rows and memory of the state; nothing for a query that keeps none."""
+    if snapshot.state_rows is None:
+        return NOTHING
+    return f"{count(snapshot.state_rows)} rows, {size(snapshot.state_memory_bytes)}"
+
+
+def watermark(snapshot: QuerySnapshot) -> str:
+    """The watermark, to the second."""
+    report = snapshot.watermark
+    if report is None:
+        return NOTHING
+    if report.watermark_ms == 0:
+        return "not set yet"
+    return f"{to_the_second(report.watermark_ms)}Z"
+
+
+def blocker(snapshot: QuerySnapshot) -> str | None:
+    """Which input holds the watermark back, in a sentence; None if none does."""
+    entry = snapshot.watermark.blocker if snapshot.watermark else None
+    if entry is None:
+        return None
+    why = " (no event seen in this run)" if entry.watermark_ms is None else ""
+    return f"watermark held back by {entry.label}{why}"
+
+
+def phase_shares(phases: Mapping[str, int], width: int) -> list[tuple[str, int]]:
+    """The phases in their order with their share of a bar so many cells wide.
+
+    The shares add up to the width, unless no phase took any time. A phase that took time is not
+    left out while there is room.
+    """
+    ordered = [p for p in PHASES if phases.get(p)] + [
+        p for p in phases if p not in PHASES and phases[p]
+    ]
+    total = sum(phases[phase] for phase in ordered)
+    shares, position, spent = [], 0, 0
+    for phase in ordered:
+        spent += phases[phase]
+        end = max(round(width * spent / total), min(position + 1, width))
+        if end > position:
+            shares.append((phase, end - position))
+        position = end
+    return shares

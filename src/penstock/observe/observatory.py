@@ -1,0 +1,312 @@
+"""The queries of this process as others see them: those that run and those that ended lately."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from penstock.engine.error_text import one_line
+from penstock.engine.progress import NO_OUTPUT_ROWS, SourceProgress, StreamingQueryProgress
+from penstock.engine.run_observer import RunObserver
+from penstock.engine.run_state import State
+from penstock.engine.stream_execution import StreamExecution
+from penstock.observe.histogram import Histogram
+from penstock.observe.lag import lag_between
+from penstock.observe.snapshot import (
+    BatchSnapshot,
+    Condition,
+    QuerySnapshot,
+    SourceSnapshot,
+    Totals,
+)
+from penstock.observe.watermark_report import WatermarkReport, report_watermark
+
+RESTARTS_VARIABLE = "PENSTOCK_RESTARTS"
+"""Set by whoever starts this process again: how often it has."""
+
+_ENDED_KEPT = 50
+_LONGEST_TEXT = 2000
+_WHOLE = "triggerExecution"
+
+
+class Observatory(RunObserver):
+    """Knows every query from its start on, and the last of those that have ended.
+
+    There is one entry for each query id: a query that is started again takes its old place, and
+    its totals go on. Every method may be called from any thread.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+
+    def on_starting(self, run: StreamExecution) -> None:
+        """Watch a run that is about to start. Its texts are shown without their secrets."""
+        with self._lock:
+            before = self._entries.pop(run.identity.id, None)
+            self._entries[run.identity.id] = _Entry(run, self._now, before)
+
+    def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
+        with self._lock:
+            entry = self._entries.get(run.identity.id)
+        if entry is not None and entry.is_of(run):
+            entry.take(progress)
+
+    def on_ended(self, run: StreamExecution) -> None:
+        """Keep how the run was last, let go of the rest."""
+        with self._lock:
+            entry = self._entries.get(run.identity.id)
+            try:
+                if entry is not None and entry.is_of(run):
+                    entry.close()
+            except Exception:
+                del self._entries[run.identity.id]
+                raise
+            finally:
+                over = [key for key, kept in self._entries.items() if kept.is_closed]
+                for key in over[:-_ENDED_KEPT]:
+                    del self._entries[key]
+
+    def on_awaiting_restart(self, run: StreamExecution, message: str | None) -> None:
+        with self._lock:
+            entry = self._entries.get(run.identity.id)
+            if entry is not None:
+                entry.waits_to_restart(message)
+
+    def snapshots(self) -> list[QuerySnapshot]:
+        """Every query, in the order in which they were started."""
+        with self._lock:
+            entries = list(self._entries.values())
+        return [entry.snapshot() for entry in entries]
+
+    def snapshot(self, query_id: str) -> QuerySnapshot | None:
+        """One query by its id; None if it is not known, or not any more."""
+        with self._lock:
+            entry = self._entries.get(query_id)
+        return None if entry is None else entry.snapshot()
+
+
+class _Entry:
+    """One query: its current run, and what has added up over its runs."""
+
+    def __init__(
+        self,
+        execution: StreamExecution,
+        now: Callable[[], float],
+        before: _Entry | None,
+    ) -> None:
+        self._execution: StreamExecution | None = execution
+        self._redactor = execution.redactor
+        self._options = execution.redactor.options(execution.options)
+        self._now = now
+        self._started_at = now()
+        self._last_progress_at: float | None = None
+        self._restarts: int = before._restarts + 1 if before else _restarts_of_process()
+        self._sums: _Sums = before._sums if before else _Sums()
+        self._error: str | None = before._error if before else None
+        self._final: QuerySnapshot | None = None
+        self._restarting: str | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._final is not None and self._restarting is None
+
+    def is_of(self, execution: StreamExecution) -> bool:
+        return self._execution is execution
+
+    def take(self, progress: StreamingQueryProgress) -> None:
+        """Called on the query's thread with every record."""
+        self._last_progress_at = self._now()
+        if _is_batch(progress):
+            self._sums.add(progress)
+
+    def close(self) -> None:
+        execution = self._execution
+        assert execution is not None
+        if execution.failure is not None:
+            self._sums.failures += 1
+            self._error = self._shown(one_line(execution.failure.parameters["message"]))
+        self._final = self._make(execution, ended_at=self._now())
+        self._execution = None
+
+    def waits_to_restart(self, status: str | None) -> None:
+        self._restarting = None if status is None else self._shown(status)
+
+    def snapshot(self) -> QuerySnapshot:
+        execution, restarting = self._execution, self._restarting
+        if execution is None:
+            assert self._final is not None
+            if restarting is None:
+                return self._final
+            return replace(
+                self._final,
+                condition="restarting",
+                status=restarting,
+                taken_at=self._now(),
+                ended_at=None,
+            )
+        return self._make(execution, ended_at=None)
+
+    def _make(self, execution: StreamExecution, ended_at: float | None) -> QuerySnapshot:
+        text = self._shown
+        reporter = execution.reporter
+        records = reporter.recent_progress
+        batches = tuple(_batch(record) for record in records if _is_batch(record))
+        last = records[-1] if records else None
+        age = reporter.trigger_age_ms
+        return QuerySnapshot(
+            id=execution.identity.id,
+            run_id=execution.identity.run_id,
+            name=execution.identity.name,
+            condition=_condition(execution, is_over=ended_at is not None),
+            status=text(reporter.status.message),
+            started_at=self._started_at,
+            taken_at=self._now(),
+            ended_at=ended_at,
+            last_progress_at=self._last_progress_at,
+            trigger_age=None if age is None else age / 1000,
+            batch_id=batches[-1].batch_id if batches else None,
+            batch_duration_ms=batches[-1].duration_ms if batches else None,
+            phases=batches[-1].phases if batches else {},
+            input_rows=last.num_input_rows if last else 0,
+            output_rows=_output_rows(last),
+            input_rows_per_second=_rate([s.input_rows_per_second for s in _sources(last)]),
+            processed_rows_per_second=_rate([s.processed_rows_per_second for s in _sources(last)]),
+            sources=self._source_snapshots(last),
+            sink=text(last.sink.description) if last else "",
+            watermark=_watermark(execution, text),
+            state_rows=_state(last, "numRowsTotal"),
+            state_memory_bytes=_state(last, "memoryUsedBytes"),
+            restarts=self._restarts,
+            error=self._error,
+            checkpoint=text(execution.checkpoint.root),
+            options=self._options,
+            totals=self._sums.snapshot(),
+            batches=batches,
+        )
+
+    def _shown(self, text: str) -> str:
+        """A text without its secrets, and not endless."""
+        shown = self._redactor.text(text)
+        return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]} ..."
+
+    def _source_snapshots(self, last: StreamingQueryProgress | None) -> tuple[SourceSnapshot, ...]:
+        text = self._shown
+        return tuple(
+            SourceSnapshot(
+                description=text(source.description),
+                start_offset=source.start_offset and text(source.start_offset),
+                end_offset=source.end_offset and text(source.end_offset),
+                latest_offset=source.latest_offset and text(source.latest_offset),
+                input_rows=source.num_input_rows,
+                lag=lag_between(source.end_offset, source.latest_offset),
+            )
+            for source in _sources(last)
+        )
+
+
+class _Sums:
+    """What adds up over the batches of a query. Written by its thread, read by others."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._lock = threading.Lock()
+        self._batches = self._input_rows = self._output_rows = self._late_rows = 0
+        self._batch_seconds = Histogram()
+        self._phase_seconds: dict[str, Histogram] = {}
+
+    def add(self, progress: StreamingQueryProgress) -> None:
+        with self._lock:
+            self._batches += 1
+            self._input_rows += progress.num_input_rows
+            self._output_rows += max(progress.sink.num_output_rows, 0)
+            self._late_rows += _state(progress, "numRowsDroppedByWatermark") or 0
+            self._batch_seconds.observe(progress.batch_duration_ms / 1000)
+            for phase, millis in progress.duration_ms.items():
+                if phase != _WHOLE:
+                    self._phase_seconds.setdefault(phase, Histogram()).observe(millis / 1000)
+
+    def snapshot(self) -> Totals:
+        with self._lock:
+            return Totals(
+                batches=self._batches,
+                input_rows=self._input_rows,
+                output_rows=self._output_rows,
+                late_rows=self._late_rows,
+                failures=self.failures,
+                batch_seconds=self._batch_seconds.snapshot(),
+                phase_seconds={p: h.snapshot() for p, h in self._phase_seconds.items()},
+            )
+
+
+def _restarts_of_process() -> int:
+    text = os.environ.get(RESTARTS_VARIABLE, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_batch(progress: StreamingQueryProgress) -> bool:
+    """Whether a record is of a trigger that ran a batch."""
+    return "addBatch" in progress.duration_ms
+
+
+def _condition(execution: StreamExecution, *, is_over: bool) -> Condition:
+    if is_over:
+        return "ended" if execution.failure is None else "failed"
+    if execution.life.is_stopping or not execution.is_active:
+        return "stopping"
+    return "starting" if execution.state is State.INITIALIZING else "running"
+
+
+def _batch(progress: StreamingQueryProgress) -> BatchSnapshot:
+    phases = {p: ms for p, ms in progress.duration_ms.items() if p != _WHOLE}
+    return BatchSnapshot(
+        batch_id=progress.batch_id,
+        timestamp=progress.timestamp,
+        duration_ms=progress.batch_duration_ms,
+        phases=phases,
+        input_rows=progress.num_input_rows,
+        output_rows=_output_rows(progress),
+    )
+
+
+def _output_rows(progress: StreamingQueryProgress | None) -> int | None:
+    rows = NO_OUTPUT_ROWS if progress is None else progress.sink.num_output_rows
+    return None if rows == NO_OUTPUT_ROWS else rows
+
+
+def _sources(progress: StreamingQueryProgress | None) -> Sequence[SourceProgress]:
+    return progress.sources if progress else ()
+
+
+def _rate(rates: list[float]) -> float | None:
+    """The rates of all sources together; None where there is no such number."""
+    total = sum(rates)
+    return total if rates and total - total == 0 else None
+
+
+def _state(progress: StreamingQueryProgress | None, figure: str) -> int | None:
+    """A figure of all stateful operators together; None if there are none."""
+    if progress is None or not progress.state_operators:
+        return None
+    return sum(int(operator.fields.get(figure, 0)) for operator in progress.state_operators)
+
+
+def _watermark(execution: StreamExecution, text: Callable[[str], str]) -> WatermarkReport | None:
+    report = report_watermark(execution.runtime)
+    return report.redacted(text) if report.inputs else None
+
+
+OBSERVATORY = Observatory()
+"""Observes every query of this process."""
+
+
+def snapshots() -> list[QuerySnapshot]:
+    """Every query that Penstock runs in this process, and those that ended lately, as they are now.
+
+    Nothing is asked of Spark or of the query's thread.
+    """
+    return OBSERVATORY.snapshots()

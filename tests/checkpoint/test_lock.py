@@ -1,0 +1,89 @@
+"""A query's hold on its checkpoint."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.lock import hold_for_query
+from penstock.checkpoint.tools import backup, surgery
+from penstock.checkpoint.tools.activity import activity_of, exclusive
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointInUseError
+from tests.checkpoint.tools.checkpoints import stateless
+
+
+def test_a_query_holds_its_checkpoint(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    lock = hold_for_query(checkpoint, "query orders")
+    assert lock is not None
+    assert (activity_of(checkpoint).holder or "").startswith("query orders")
+    lock.release()
+    assert activity_of(checkpoint).holder is None
+
+
+def test_another_query_is_no_obstacle(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    first = hold_for_query(checkpoint, "first")
+    assert first is not None
+    assert hold_for_query(checkpoint, "second") is None
+    first.release()
+
+
+def test_a_place_that_cannot_be_locked_is_no_obstacle(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    assert hold_for_query(checkpoint / "metadata", "query") is None
+
+
+def test_no_query_starts_while_a_command_changes_the_checkpoint(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with (
+        exclusive(checkpoint, "rewind", stopped=True),
+        pytest.raises(CheckpointInUseError, match="is being changed by penstock checkpoint rewind"),
+    ):
+        hold_for_query(checkpoint, "query")
+
+
+def test_no_query_starts_on_a_checkpoint_that_is_half_changed(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stateless(checkpoint)
+    plan = surgery.rewind(CheckpointView(checkpoint), 1)
+    monkeypatch.setattr(backup, "revert", lambda root, begun: None)  # as if killed
+    monkeypatch.setattr(backup, "_sync_all", _die)
+    with pytest.raises(KeyboardInterrupt):
+        backup.apply(checkpoint, plan)
+    with pytest.raises(CheckpointInUseError, match=r"rewind --to 1` was interrupted.*undo"):
+        hold_for_query(checkpoint, "query")
+
+
+def test_one_who_only_looks_takes_it_from_no_query(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    with looked_at(checkpoint):
+        for _ in range(300):
+            lock = hold_for_query(checkpoint, "query")
+            assert lock is not None
+            lock.release()
+
+
+@contextmanager
+def looked_at(checkpoint: Path) -> Iterator[None]:
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            activity_of(checkpoint)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
+def _die(*args: object) -> None:
+    raise KeyboardInterrupt

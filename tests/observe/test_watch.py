@@ -1,0 +1,318 @@
+"""Showing queries: in a terminal, in lines, in a notebook; and never in the way."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from penstock.engine.watermark import WatermarkOperator
+from penstock.observe import figures
+from penstock.observe.snapshot import QuerySnapshot, SourceSnapshot
+from penstock.observe.watch import Watch, view_of_this_place, watch, watch_query
+from penstock.observe.watch_html import HtmlView, html_table
+from penstock.observe.watch_views import LinesView, TableView, View, table
+from penstock.observe.watermark_report import make_report
+from tests.snapshots import batch, snapshot, watermark
+
+PATIENCE = 30
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+def rendered(*snapshots: QuerySnapshot, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    with console.capture() as capture:
+        console.print(table(snapshots))
+    return capture.get()
+
+
+def test_the_table_has_all_that_matters() -> None:
+    text = rendered(snapshot(watermark=watermark(), state_rows=20_000, state_memory_bytes=5 << 20))
+    for part in ("clicks running", "7", "980", "12.3k", "42", "102 ms", "20k rows, 5.0 MiB"):
+        assert part in text
+    assert "watermark held back by seen_at of Kafka[views] (no event seen in this run)" in text
+    assert "addBatch" in text
+
+
+def test_what_is_processed_is_called_so() -> None:
+    heading = [line.split("┃") for line in rendered(snapshot()).splitlines()[:2]]
+    named = {" ".join(map(str.strip, cells)).strip() for cells in zip(*heading, strict=True)}
+    assert {"rows/s in", "rows/s processed"} <= named
+    html = html_table([snapshot()])
+    assert ">rows/s processed<" in html
+    assert "rows/s out" not in html
+
+
+def test_the_headings_leave_the_room_to_the_figures() -> None:
+    shown = snapshot(watermark=watermark(), state_rows=20_000, state_memory_bytes=5 << 20)
+    text = rendered(shown, width=115)
+    assert "…" not in text
+    assert "102 ms │ not set yet │ 20k rows, 5.0 MiB" in text
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_each_in_full() -> None:
+    shown = snapshot(
+        watermark=watermark(1_699_999_000_000, 1_699_999_500_000),
+        state_rows=20_000,
+        state_memory_bytes=5 << 20,
+    )
+    headings = {}
+    for width in (60, 80, 100, 120):
+        lines = rendered(shown, width=width).splitlines()
+        assert [line for line in lines if len(line) > width] == []
+        assert not any("…" in line for line in lines)
+        top, bottom = (line.split("┃") for line in lines[:2])
+        words = (f"{a.strip()} {b.strip()}".strip() for a, b in zip(top, bottom, strict=True))
+        headings[width] = [word for word in words if word]
+        for heading, value in (
+            ("watermark", "2023-11-14 21:56:40Z"),
+            ("state", "20k rows, 5.0 MiB"),
+        ):
+            assert (heading in headings[width]) == any(value in line for line in lines)
+    assert headings[60] == ["query", "batch", "lag", "last batch", "watermark"]
+    assert headings[80] == ["query", "batch", "lag", "last batch", "watermark", "state"]
+    assert "rows/s processed" in headings[100]
+    assert "phases" in headings[120]
+
+
+def test_the_table_tells_what_went_wrong() -> None:
+    text = rendered(snapshot(condition="failed", error="ValueError: boom\nmore", restarts=2))
+    assert "clicks: ValueError: boom" in text
+    assert "restarted 2 times" in text
+    assert "more" not in text
+
+
+def test_the_table_is_there_before_the_first_query_and_the_first_batch() -> None:
+    assert "no query yet" in rendered()
+    empty = snapshot(batches=(), batch_id=None, batch_duration_ms=None, phases={}, sources=())
+    assert "clicks running" in rendered(empty)
+
+
+def test_markup_in_a_name_stays_text() -> None:
+    assert "[bold]x" in rendered(snapshot(name="[bold]x"))
+
+
+def test_a_bar_is_as_wide_as_it_is_told() -> None:
+    shares = figures.phase_shares({"addBatch": 970, "walCommit": 1, "getBatch": 29, "own": 1}, 20)
+    assert sum(cells for _, cells in shares) == 20
+    assert [phase for phase, _ in shares][:2] == ["walCommit", "getBatch"]
+    assert figures.phase_shares({}, 20) == []
+    assert figures.phase_shares({"addBatch": 0}, 20) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0"), (0.25, "0.2"), (950, "950"), (12_345, "12.3k"), (4.1e6, "4.1M")],
+)
+def test_counts_are_short(value: float | None, text: str) -> None:
+    assert figures.count(value) == text
+
+
+def test_lines_say_each_batch_once_and_each_change() -> None:
+    stream = io.StringIO()
+    view = LinesView(stream)
+    view.show([snapshot(batches=(batch(0),))])
+    view.show([snapshot(batches=(batch(0),))])
+    view.show([snapshot(batches=(batch(0), batch(1)), condition="failed", error="boom")])
+    assert stream.getvalue().splitlines() == [
+        "penstock: clicks batch 0: 1000 rows in 102 ms, 900 rows out, lag 42",
+        "penstock: clicks is running",
+        "penstock: clicks batch 1: 1000 rows in 102 ms, 900 rows out, lag 42",
+        "penstock: clicks is failed: boom",
+    ]
+
+
+def test_lines_tell_of_watermark_and_state_with_the_last_batch_only() -> None:
+    stream = io.StringIO()
+    shown = snapshot(
+        batches=(batch(0, output_rows=None), batch(1)),
+        watermark=watermark(1_699_999_000_000, 1_699_999_500_000),
+        state_rows=5,
+        state_memory_bytes=100,
+        sources=(),
+    )
+    LinesView(stream).show([shown])
+    first, second, _ = stream.getvalue().splitlines()
+    assert first == "penstock: clicks batch 0: 1000 rows in 102 ms"
+    assert "watermark 2023-11-14 21:56:40Z, watermark held back by clicked_at" in second
+    assert second.endswith("state 5 rows, 100 B")
+
+
+def test_a_notebook_shows_a_snapshot_and_escapes_it() -> None:
+    hostile = SourceSnapshot("<img src=x>", "<i>", '{"a":"</td>"}', "<u>", 9, 42)
+    html = snapshot(name="<script>", sources=(hostile,), sink="<s>", checkpoint="<p>")._repr_html_()
+    for text in ("<img src=x>", "<i>", '</td>"', "<u>", "<script>", "<s>", "<p>"):
+        assert text not in html
+        assert escape(text) in html
+    assert "9 rows" in html
+
+
+def test_a_notebook_shows_a_watermark_and_escapes_it() -> None:
+    operators = [
+        WatermarkOperator("a", "<b>at</b>", 60_000, ("<script>",)),
+        WatermarkOperator("b", "seen_at", None, ()),
+    ]
+    html = make_report("min", 0, operators, {"a": 1_699_999_000_000, "b": None})._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;b&gt;at&lt;/b&gt; of &lt;script&gt;" in html
+    for text in ("no event seen in this run", "1 min", "holds the watermark back", "not set yet"):
+        assert text in html
+    assert "no watermark" in make_report("min", 0, [], {})._repr_html_()
+
+
+def test_a_notebook_shows_a_watch_as_a_line_and_when_it_is_over_as_a_table() -> None:
+    over = Watch(lambda: [snapshot(name="<b>")], Recording, refresh=60)
+    assert "stop()" in over._repr_html_()
+    assert "<table" not in over._repr_html_()
+    over.stop()
+    assert "<table" in over._repr_html_()
+    assert "<b>" not in over._repr_html_().replace("<b>&lt;b&gt;</b>", "")
+
+
+def test_html_escapes_what_it_shows() -> None:
+    html = html_table([snapshot(name="<script>", error="<b>", watermark=watermark())])
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "&lt;b&gt;" in html
+    assert "no query yet" in html_table([])
+
+
+class Recording(View):
+    def __init__(self) -> None:
+        self.shown: list[Sequence[QuerySnapshot]] = []
+        self.twice = threading.Event()
+        self.is_closed = False
+
+    def show(self, snapshots: Sequence[QuerySnapshot]) -> None:
+        self.shown.append(snapshots)
+        if len(self.shown) >= 2:
+            self.twice.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_watch_goes_on_until_it_is_stopped() -> None:
+    view = Recording()
+    with Watch(lambda: [snapshot()], lambda: view, refresh=0.001) as running:
+        assert view.twice.wait(PATIENCE)
+    assert view.is_closed
+    running.stop()
+
+
+def test_a_watch_ends_when_there_is_no_more_to_come() -> None:
+    view = Recording()
+    over = Watch(
+        lambda: [snapshot()], lambda: view, refresh=0.001, is_over=lambda s: len(view.shown) > 2
+    )
+    assert over.wait(PATIENCE)
+    assert view.is_closed
+
+
+def test_a_watch_that_fails_says_so_and_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> Sequence[QuerySnapshot]:
+        raise RuntimeError("boom")
+
+    view = Recording()
+    assert Watch(broken, lambda: view).wait(PATIENCE)
+    assert view.is_closed
+    assert "The watch has failed; the queries go on" in caplog.text
+
+
+def test_a_view_that_cannot_be_closed_is_no_trouble_of_the_queries(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Stuck(Recording):
+        def close(self) -> None:
+            raise RuntimeError("boom")
+
+    Watch(lambda: [], Stuck).stop()
+    assert "The watch has failed; the queries go on" in caplog.text
+
+
+def test_a_watch_has_to_pause_now_and_then() -> None:
+    def no_view() -> View:
+        raise AssertionError("no view was to be made")
+
+    with pytest.raises(ValueError, match="more than 0"):
+        Watch(lambda: [], no_view, refresh=0)
+
+
+def test_without_a_terminal_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert isinstance(view_of_this_place(), LinesView)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal in the place of standard error, from here to the end of the test."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    return terminal
+
+
+def test_in_a_terminal_there_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = in_a_terminal(monkeypatch)
+    view = view_of_this_place()
+    assert isinstance(view, TableView)
+    view.show([snapshot()])
+    view.close()
+    assert "clicks" in terminal.getvalue()
+
+
+def test_a_watch_that_fails_gives_the_terminal_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = in_a_terminal(monkeypatch)
+
+    def broken() -> Sequence[QuerySnapshot]:
+        raise RuntimeError("boom")
+
+    assert Watch(broken, view_of_this_place).wait(PATIENCE)
+    assert sys.stderr is terminal
+    assert HIDE_CURSOR in terminal.getvalue()
+    assert terminal.getvalue().rpartition(HIDE_CURSOR)[2].count(SHOW_CURSOR) == 1
+
+
+@pytest.mark.parametrize("start", [watch, partial(watch_query, "an id")])
+def test_a_watch_that_is_refused_leaves_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., Watch]
+) -> None:
+    terminal = in_a_terminal(monkeypatch)
+    with pytest.raises(ValueError, match="more than 0"):
+        start(refresh=0)
+    assert sys.stderr is terminal
+    assert terminal.getvalue() == ""
+
+
+def test_in_a_notebook_there_is_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[str] = []
+
+    def display(html: Any, display_id: bool) -> Any:
+        assert display_id
+        updates.append(html)
+        return SimpleNamespace(update=updates.append)
+
+    shell = SimpleNamespace(kernel=object())
+    notebook = SimpleNamespace(HTML=str, display=display)
+    ipython = SimpleNamespace(get_ipython=lambda: shell, display=notebook)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook)
+    view = view_of_this_place()
+    assert isinstance(view, HtmlView)
+    view.show([snapshot()])
+    assert "no query yet" in updates[0]
+    assert "clicks" in updates[1]

@@ -1,0 +1,133 @@
+"""Many schedules on several processes, and a count of what they were."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tests.simulation.explore import (
+    Explored,
+    crash_pair_grounds,
+    crash_pairs,
+    single_fault_grounds,
+    single_faults,
+)
+from tests.simulation.generate import generate
+from tests.simulation.schedule import Schedule
+from tests.simulation.simulator import quiet_engine, simulate
+
+_SHARES_OF_PAIRS = 6
+_GENERATED_AT_ONCE = 500
+
+
+@dataclass
+class Tally:
+    """How many schedules of which origin, which faults struck, and the violations found."""
+
+    schedules: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    batches: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    sites: Counter[str] = field(default_factory=Counter)
+    violations: list[tuple[Schedule, str]] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return self.schedules.total()
+
+    def count(self, origin: str, explored: Iterable[Explored]) -> Tally:
+        """Simulate all of it; stops at a violation."""
+        for schedule, outcome in explored:
+            self.schedules[origin] += 1
+            self.runs += len(outcome.passed)
+            self.batches += len(outcome.ledger.commits)
+            self.faults.update(fault.kind.value for fault in outcome.struck)
+            self.sites.update(fault.site for fault in outcome.struck)
+            if outcome.violations:
+                self.violations.append((schedule, outcome.violations[0]))
+                break
+        return self
+
+    def add(self, other: Tally) -> None:
+        self.schedules.update(other.schedules)
+        self.runs += other.runs
+        self.batches += other.batches
+        self.faults.update(other.faults)
+        self.sites.update(other.sites)
+        self.violations.extend(other.violations)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the work, small enough to be sent to another process."""
+
+    origin: str
+    number: int
+    part: int = 0
+    seed: int = 0
+
+    def run(self) -> Tally:
+        # A share is short, and what it leaves is collected at once when it is over.
+        gc.disable()
+        try:
+            with quiet_engine():
+                return Tally().count(self.origin, self._explored())
+        finally:
+            gc.enable()
+            gc.collect()
+
+    def _explored(self) -> Iterator[Explored]:
+        match self.origin:
+            case "single faults":
+                return single_faults(single_fault_grounds()[self.number])
+            case "pairs of crashes":
+                ground = crash_pair_grounds()[self.number]
+                return crash_pairs(ground, self.part, _SHARES_OF_PAIRS)
+        return self._generated()
+
+    def _generated(self) -> Iterator[Explored]:
+        for index in range(self.number, self.number + _GENERATED_AT_ONCE):
+            schedule = generate(self.seed, index)
+            yield schedule, simulate(schedule)
+
+
+def run_campaign(
+    at_least: int,
+    seed: int,
+    *,
+    processes: int | None = None,
+    on_progress: Callable[[Tally], None] = lambda tally: None,
+) -> Tally:
+    """All single faults, all pairs of crashes, and generated schedules up to the number.
+
+    The pairs are left out if they alone are more than the number. Stops after the share in which
+    a violation is found.
+    """
+    tally = Tally()
+    with multiprocessing.get_context("spawn").Pool(processes or os.cpu_count()) as pool:
+        for shares in _stages(at_least, seed, tally):
+            for share in pool.imap_unordered(Share.run, shares):
+                tally.add(share)
+                on_progress(tally)
+                if tally.violations:
+                    return tally
+    return tally
+
+
+def _stages(at_least: int, seed: int, so_far: Tally) -> Iterator[list[Share]]:
+    """What to run next, given what the stages before came to."""
+    yield [Share("single faults", n) for n in range(len(single_fault_grounds()))]
+    if at_least >= _PAIRS_FROM:
+        grounds = range(len(crash_pair_grounds()))
+        yield [
+            Share("pairs of crashes", n, part) for n in grounds for part in range(_SHARES_OF_PAIRS)
+        ]
+    missing = max(at_least - so_far.total, 0)
+    yield [Share("generated", first, seed=seed) for first in range(0, missing, _GENERATED_AT_ONCE)]
+
+
+_PAIRS_FROM = 50_000

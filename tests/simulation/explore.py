@@ -1,0 +1,90 @@
+"""Schedules in order: every single fault, and every pair of crashes, over chosen queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tests.simulation.schedule import Fault, FaultKind, Run, Schedule, TriggerKind
+from tests.simulation.simulator import Outcome, Simulation, simulate
+from tests.simulation.sites import KINDS_AT
+from tests.simulation.world import World
+
+Explored = tuple[Schedule, Outcome]
+
+_QUERIES = tuple(
+    Schedule.parse(f"{text} runs=")
+    for text in (
+        "sources=v1-limit:2,v2-now:1 plan=min retain=1 flags=nodata arrivals=2/0,1/1,0/1",
+        "sources=v1-now:1,v2-now:2 plan=max retain=1 flags=nodata arrivals=1/1,1/2",
+        "sources=v1:1,v2:1 plan=stateless retain=2 flags=nodata,wrapper arrivals=1/0,1/1,2/0",
+        "sources=v2-limit:2,v1-limit:1 plan=min retain=2 flags=nodata,wrapper,twice "
+        "arrivals=1/1,2/0",
+        "sources=v2-now:1,v1-limit:1,v2:1 plan=min retain=1 flags= arrivals=0/1/1,1/0/1,1/1/0",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A query with the triggers of the run that is struck first and of the one after it."""
+
+    query: Schedule
+    first: TriggerKind
+    second: TriggerKind
+
+
+def single_fault_grounds() -> list[Ground]:
+    """Every query with every trigger; the run after the crash has another trigger each."""
+    kinds = list(TriggerKind)
+    return [
+        Ground(query, first, kinds[(index + number + 1) % len(kinds)])
+        for number, query in enumerate(_QUERIES)
+        for index, first in enumerate(kinds)
+    ]
+
+
+def crash_pair_grounds() -> list[Ground]:
+    """Every query with one pair of triggers, the first query with every pair."""
+    kinds = (TriggerKind.PROCESSING, TriggerKind.ONCE, TriggerKind.AVAILABLE)
+    every = [Ground(_QUERIES[0], first, second) for first in kinds for second in kinds]
+    others = [
+        Ground(query, kinds[n % 3], kinds[(n // 3 + 1) % 3]) for n, query in enumerate(_QUERIES[1:])
+    ]
+    return every + others
+
+
+def single_faults(ground: Ground) -> Iterator[Explored]:
+    """Each fault that is possible at each site that the first run passes."""
+    second = Run(ground.second)
+    undisturbed = replace(ground.query, runs=(Run(ground.first), second))
+    outcome = simulate(undisturbed)
+    yield undisturbed, outcome
+    for site, occurrence in outcome.passed[0]:
+        for kind in KINDS_AT[site]:
+            struck = Run(ground.first, faults=(Fault(kind, site, occurrence),))
+            schedule = replace(ground.query, runs=(struck, second))
+            yield schedule, simulate(schedule)
+
+
+def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:
+    """Each crash in the first run with each crash in the second; one of `parts` shares of them.
+
+    The first run is simulated once for all the second runs that may follow it.
+    """
+    passed = simulate(replace(ground.query, runs=(Run(ground.first),))).passed[0]
+    for site, occurrence in passed[part::parts]:
+        first = Run(ground.first, faults=(_crash_at(site, occurrence),))
+        past = Simulation(World(ground.query))
+        past.live(first)
+        undisturbed = past.fork().live(Run(ground.second))
+        for second_site, second_occurrence in undisturbed.passed:
+            second = Run(ground.second, faults=(_crash_at(second_site, second_occurrence),))
+            schedule = replace(ground.query, runs=(first, second))
+            yield schedule, past.fork().finish((second,))
+
+
+def _crash_at(site: str, occurrence: int) -> Fault:
+    """The end of the process there; where a file is written, in the middle of the writing."""
+    kind = FaultKind.KILL if FaultKind.KILL in KINDS_AT[site] else FaultKind.TORN_TEMPORARY
+    return Fault(kind, site, occurrence)

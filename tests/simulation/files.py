@@ -1,0 +1,128 @@
+"""The checkpoint's files in memory, with the faults that files have."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from penstock.checkpoint import CheckpointFiles, OffsetSeqLog, StreamMetadata
+from tests.simulation.life import Life
+from tests.simulation.schedule import FaultKind
+from tests.simulation.world import World
+
+
+class InMemoryFiles(CheckpointFiles):
+    """What one process sees of the world's files. The files survive it."""
+
+    def __init__(self, world: World, life: Life) -> None:
+        self._world = world
+        self._life = life
+
+    @property
+    def root(self) -> str:
+        return "memory:/checkpoint"
+
+    def create_if_absent(self, name: str, data: bytes) -> bool:
+        fault = self._life.cross(f"create_{_kind_of(name)}")
+        if fault is not None:
+            self._before_creating(fault, name, data)
+        if self._world.read(name) is not None:
+            return False
+        directory = name.rpartition("/")[0]
+        if not self._world.has_directory(directory):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
+        self._world.create(self._life, name, data)
+        if fault is FaultKind.EIO_AFTER:
+            raise _error(errno.EIO, name)
+        return True
+
+    def make_directory(self, name: str) -> None:
+        self._world.make_directory(name)
+
+    def read(self, name: str) -> bytes:
+        if self._life.cross(f"read_{_kind_of(name)}") is FaultKind.EIO:
+            raise _error(errno.EIO, name)
+        data = self._world.read(name)
+        if data is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return data
+
+    def exists(self, name: str) -> bool:
+        return self._world.read(name) is not None or bool(self._world.names(name))
+
+    def list_names(self, directory: str) -> list[str]:
+        fault = self._life.cross(f"list_{directory}")
+        if fault is FaultKind.EIO:
+            raise _error(errno.EIO, directory)
+        if fault is FaultKind.STALE:
+            self._life.sees_stale_listing = True
+            return self._world.names_a_moment_ago(directory)
+        return self._world.names(directory)
+
+    def is_empty(self, directory: str) -> bool:
+        return not self.list_names(directory)
+
+    def delete(self, name: str) -> None:
+        fault = self._life.cross(f"delete_{_kind_of(name)}")
+        if fault is FaultKind.EIO:
+            raise _error(errno.EIO, name)
+        self._world.remove(self._life, name)
+        if fault is FaultKind.EIO_AFTER:
+            raise _error(errno.EIO, name)
+
+    def delete_all(self) -> None:
+        raise NotImplementedError("a simulated checkpoint is never temporary")
+
+    def _before_creating(self, fault: FaultKind, name: str, data: bytes) -> None:
+        match fault:
+            case FaultKind.EIO:
+                raise _error(errno.EIO, name)
+            case FaultKind.ENOSPC:
+                self._world.place(_temporary(name), data[:1])
+                raise _error(errno.ENOSPC, name)
+            case FaultKind.TORN_TEMPORARY:
+                self._world.place(_temporary(name), data[: len(data) // 2])
+                raise self._life.die()
+            case FaultKind.TORN | FaultKind.EMPTY:
+                if self._world.read(name) is None:
+                    kept = len(data) // 2 if fault is FaultKind.TORN else 0
+                    self._world.tear(name, data[:kept])
+                raise self._life.die()
+            case FaultKind.RIVAL if self._world.read(name) is None:
+                self._world.create_by_rival(self._life, name, _as_a_rival_has_it(name, data))
+
+
+def _kind_of(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _temporary(name: str) -> str:
+    directory, slash, plain = name.rpartition("/")
+    return f"{directory}{slash}.{plain}.tmp"
+
+
+def _error(number: int, name: str) -> OSError:
+    return OSError(number, os.strerror(number), name)
+
+
+def _as_a_rival_has_it(name: str, data: bytes) -> bytes:
+    """The same entry as another run would have written it: at another time, with another id."""
+    if name.startswith("offsets/"):
+        entry = _DECODER.deserialize(data)
+        assert entry.metadata is not None
+        later = entry.metadata.at(
+            watermark_ms=entry.metadata.batch_watermark_ms,
+            timestamp_ms=entry.metadata.batch_timestamp_ms + 500,
+        )
+        return _DECODER.serialize(type(entry)(entry.offsets, later, entry.source_ids))
+    return data if "/" in name else StreamMetadata.new().json.encode()
+
+
+class _NoFiles(InMemoryFiles):
+    """For a log that only translates."""
+
+    def __init__(self) -> None:
+        """There is nothing behind it."""
+
+
+_DECODER = OffsetSeqLog(_NoFiles())

@@ -1,0 +1,58 @@
+"""Schedules by chance: the same seed and index give the same schedule on every machine."""
+
+from __future__ import annotations
+
+import random
+
+from tests.simulation.schedule import (
+    Fault,
+    QueryShape,
+    Run,
+    Schedule,
+    SourceKind,
+    SourceShape,
+    TriggerKind,
+)
+from tests.simulation.sites import KINDS_AT
+
+_SITES = sorted(KINDS_AT)
+_POLICIES = (None, "min", "min", "max")
+
+
+def generate(seed: int, index: int) -> Schedule:
+    """The schedule of that number in the sequence of a seed."""
+    rng = random.Random(f"{seed}/{index}")
+    shape = _shape(rng)
+    arrivals = tuple(
+        tuple(rng.choice((0, 0, 1, 2, 3)) for _ in shape.sources) for _ in range(rng.randint(1, 4))
+    )
+    return Schedule(shape, arrivals, tuple(_run(rng) for _ in range(rng.choice((1, 1, 2, 2, 3)))))
+
+
+def _shape(rng: random.Random) -> QueryShape:
+    kinds = tuple(SourceKind)
+    sources = tuple(
+        SourceShape(rng.choice(kinds), rng.randint(1, 3)) for _ in range(rng.choice((1, 2, 2, 3)))
+    )
+    return QueryShape(
+        sources,
+        rng.choice(_POLICIES),
+        rng.choice((1, 1, 2, 100)),
+        no_data_batches=rng.random() < 0.8,
+        available_now_wrapper=rng.random() < 0.5,
+        repeats_first=rng.random() < 0.2,
+    )
+
+
+def _run(rng: random.Random) -> Run:
+    return Run(
+        rng.choice(tuple(TriggerKind)),
+        rng.randint(1, 4),
+        tuple(_fault(rng) for _ in range(rng.choice((0, 1, 1, 1, 2)))),
+        rng.choice((0, 0, 0, 0, -60_000, 86_400_000)),
+    )
+
+
+def _fault(rng: random.Random) -> Fault:
+    site = rng.choice(_SITES)
+    return Fault(rng.choice(KINDS_AT[site]), site, rng.choice((1, 1, 2, 2, 3)))

@@ -1,0 +1,91 @@
+"""One process of the simulation: it passes sites, is struck by faults, and may die of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.engine.faults import FaultInjector, FaultPoint
+from tests.simulation.schedule import Fault, FaultKind, Run
+
+if TYPE_CHECKING:
+    from penstock.engine.stream_execution import StreamExecution
+
+
+class Killed(BaseException):
+    """The end of the process. No `except Exception` of the engine stops it."""
+
+
+class InjectedError(Exception):
+    """What a call raises that was told to."""
+
+
+class InterruptedCallError(Exception):
+    """What a call raises that hung when the query was stopped."""
+
+
+_SITES = {point.name: point.value for point in FaultPoint}
+
+
+class Life(FaultInjector):
+    """The process of one run. Everything it holds is gone when it ends.
+
+    Once `dead`, every further touch of the world raises Killed again: whatever the engine tries
+    to clean up after its process is gone has no effect.
+    """
+
+    def __init__(self, number: int, run: Run, *, is_last: bool = False) -> None:
+        self.number = number
+        self.run = run
+        self.is_last = is_last
+        self.dead = False
+        self.stopped = False
+        self.sees_stale_listing = False
+        self.take_checkpoint_away: Callable[[FaultKind], None] = lambda kind: None
+        self.execution: StreamExecution | None = None
+        self.struck: list[Fault] = []
+        self.passed: list[tuple[str, int]] = []
+        self._times: dict[str, int] = {}
+        self._faults = {(f.site, f.occurrence): f for f in run.faults}
+
+    def reach(self, point: FaultPoint, batch_id: int) -> None:
+        self.cross(_SITES[point._name_])
+
+    def cross(self, site: str) -> FaultKind | None:
+        """Pass a site. Returns the fault that the file layer is to act out, if that is one."""
+        if self.dead:
+            raise Killed
+        occurrence = self._times.get(site, 0) + 1
+        self._times[site] = occurrence
+        self.passed.append((site, occurrence))
+        fault = self._faults.get((site, occurrence))
+        return None if fault is None else self._strike(fault)
+
+    def die(self) -> Killed:
+        """End the process; raise what this returns."""
+        self.dead = True
+        return Killed()
+
+    def stop_query(self, *, graceful: bool) -> None:
+        """What another thread does that calls `stop` at this moment."""
+        self.stopped = True
+        if self.execution is not None:
+            self.execution.stop(graceful=graceful)
+
+    def _strike(self, fault: Fault) -> FaultKind | None:
+        self.struck.append(fault)
+        if fault.kind.takes_checkpoint_away:
+            self.take_checkpoint_away(fault.kind)
+            return None
+        match fault.kind:
+            case FaultKind.RAISE:
+                raise InjectedError(f"injected at {fault.site}")
+            case FaultKind.KILL:
+                raise self.die()
+            case FaultKind.HANG:
+                self.stop_query(graceful=False)
+                raise InterruptedCallError(f"stopped while waiting at {fault.site}")
+            case FaultKind.STOP | FaultKind.STOP_GRACEFULLY:
+                self.stop_query(graceful=fault.kind is FaultKind.STOP_GRACEFULLY)
+                return None
+        return fault.kind

@@ -1,0 +1,154 @@
+"""What must hold after a run, and when all is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.errors import (
+    CheckpointVanishedError,
+    ConcurrentUpdateError,
+    MalformedLogError,
+    SinkAheadError,
+)
+from tests.simulation.life import InterruptedCallError, Life
+from tests.simulation.rulebook import Mode, Rulebook
+from tests.simulation.schedule import FaultKind
+from tests.simulation.sites import SWALLOWED_AT
+
+
+def _is_refusal(failure: BaseException | None) -> bool:
+    return isinstance(failure, ConcurrentUpdateError)
+
+
+class OutcomeRules:
+    """Nothing lost, nothing twice; no failure without a fault, no fault without its failure."""
+
+    def __init__(self, book: Rulebook, let_go: Sequence[int]) -> None:
+        self._book = book
+        self._ledger = book.ledger
+        self._let_go = let_go
+
+    def check_run(
+        self, life: Life, failure: BaseException | None, *, refuses_torn_files: bool
+    ) -> None:
+        """After each run; `failure` is what the query died of."""
+        if self._book.violations:
+            return
+        self._check_failure(life, failure, refuses_torn_files)
+        self._check_recoverable(life)
+        self._check_sink(life)
+        if failure is None and not life.struck and not life.dead:
+            self._check_complete(life)
+
+    def check_end(self, life: Life) -> None:
+        """After the last run, which had no faults."""
+        if self._book.violations:
+            return
+        for source, count in enumerate(self._book.rows):
+            processed = self._ledger.end_of(self._ledger.latest_commit, source) or 0
+            if processed != count:
+                self._fail(life, f"source {source} has {count} rows, {processed} are processed")
+        if set(self._ledger.written) != set(self._ledger.commits):
+            self._fail(
+                life,
+                f"the sink has batches {sorted(self._ledger.written)}, done are "
+                f"{sorted(self._ledger.commits)}",
+            )
+
+    def _check_failure(
+        self, life: Life, failure: BaseException | None, refuses_torn_files: bool
+    ) -> None:
+        if life.dead:
+            return
+        if refuses_torn_files and not life.struck:
+            if not isinstance(failure, MalformedLogError):
+                self._fail(life, f"a torn file was not refused; the run ended with {failure!r}")
+            return
+        if failure is not None and not life.struck:
+            self._fail(life, f"the query failed without a fault: {failure!r}")
+        self._check_loss(life, failure)
+        raised = [f for f in life.struck if f.kind is FaultKind.RAISE]
+        if raised and raised[0].site not in SWALLOWED_AT and failure is None:
+            self._fail(life, f"the error injected at {raised[0].site} was swallowed")
+        rivals = [f for f in life.struck if f.kind is FaultKind.RIVAL]
+        if rivals and life.struck[-1] is rivals[-1] and not _is_refusal(failure):
+            self._fail(life, f"another run wrote the file of {rivals[-1].site}; went on (rule 3)")
+        hung = [f for f in life.struck if f.kind is FaultKind.HANG]
+        if hung and isinstance(failure, InterruptedCallError):
+            self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
+
+    def _check_loss(self, life: Life, failure: BaseException | None) -> None:
+        """A checkpoint that is taken away is missed at the next write, if there is one."""
+        is_only_fault = all(fault.kind.takes_checkpoint_away for fault in life.struck)
+        if self._book.checkpoint_away is None or not is_only_fault:
+            return
+        if failure is None:
+            if self._book.mode is not Mode.CONTINUOUS or life.is_last:
+                self._check_complete(life)
+        elif not isinstance(failure, (CheckpointVanishedError, SinkAheadError)):
+            self._fail(life, f"the checkpoint was taken away, and the query says {failure!r}")
+
+    def _check_recoverable(self, life: Life) -> None:
+        """Rule 2: what a restart needs is there."""
+        ledger = self._ledger
+        latest = ledger.latest_decision
+        missing = {latest, latest - 1} - ledger.offset_files - {-1, -2}
+        if missing:
+            self._fail(life, f"offsets/{min(missing)} is missing, the latest batch is {latest}")
+        if ledger.latest_commit not in (latest, latest - 1):
+            self._fail(
+                life, f"latest batch {latest}, latest commit {ledger.latest_commit} (rule 2)"
+            )
+        if ledger.latest_commit >= 0 and ledger.latest_commit not in ledger.commit_files:
+            self._fail(life, f"commits/{ledger.latest_commit} is missing")
+
+    def _check_sink(self, life: Life) -> None:
+        """A sink that is idempotent by batch id holds each row once, and batches without gaps."""
+        written = self._ledger.written
+        if sorted(written) != list(range(len(written))):
+            self._fail(life, f"the sink has the batches {sorted(written)}: there is a gap")
+        ends = [0] * len(self._book.rows)
+        for batch_id in range(len(written)):
+            for source, rows in enumerate(written[batch_id].ranges):
+                if rows is None:
+                    continue
+                if rows[0] != ends[source]:
+                    what = "twice" if rows[0] < ends[source] else "never"
+                    self._fail(
+                        life,
+                        f"batch {batch_id} begins at row {rows[0]} of source {source}, the "
+                        f"batches before ended at {ends[source]}: rows are processed {what}",
+                    )
+                ends[source] = rows[1]
+
+    def _check_complete(self, life: Life) -> None:
+        """A run that ended by itself has done what its trigger promises (rule 9)."""
+        book, ledger = self._book, self._ledger
+        if ledger.latest_commit != ledger.latest_decision:
+            self._fail(life, f"the run ended with batch {ledger.latest_decision} planned, not done")
+        if book.mode is Mode.CONTINUOUS and not life.is_last:
+            return
+        if book.mode is Mode.SINGLE and book.had_planned_batch:
+            return
+        for source, count in enumerate(book.rows_at_start):
+            processed = ledger.end_of(ledger.latest_commit, source) or 0
+            if processed < count:
+                self._fail(
+                    life, f"source {source} had {count} rows at the start, {processed} are done"
+                )
+        if book.mode is not Mode.SINGLE:
+            self._check_no_data_batches(life)
+
+    def _check_no_data_batches(self, life: Life) -> None:
+        ledger, shape, last = self._ledger, self._book.shape, self._ledger.latest_commit
+        due = (
+            shape.is_stateful
+            and shape.no_data_batches
+            and last in self._book.written_here
+            and ledger.commits[last] > ledger.decisions[last].watermark_ms
+        )
+        if due:
+            self._fail(life, f"batch {last} moved the watermark, a batch without data was due")
+
+    def _fail(self, life: Life, message: str) -> None:
+        raise self._book.violated(life, message)

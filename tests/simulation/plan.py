@@ -1,0 +1,112 @@
+"""The simulated query: it hands its rows to a sink that forgets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
+from penstock.engine.data_stream import DataStream
+from penstock.engine.progress import ExecutionStats
+from penstock.engine.seam import BatchExecution, BatchRequest, QueryPlan
+from penstock.engine.watermark import EventTimeStats
+from tests.simulation.event_time import DELAY_MS, latest_event_ms
+from tests.simulation.ledger import BatchRun
+from tests.simulation.life import Life
+from tests.simulation.sites import PREPARE, SINK_MIDWAY
+from tests.simulation.sources import RowRange, make_source
+from tests.simulation.world import World
+
+
+class SimulatedPlan(QueryPlan):
+    """All rows of all sources into one sink; stateful if the shape has a watermark.
+
+    A stateful query has one watermark operator a source, and wants a batch without data whenever
+    the watermark has moved beyond the one of its last batch, as Spark's operators do that have
+    state to emit or to clean up.
+    """
+
+    def __init__(self, world: World, life: Life) -> None:
+        self._world = world
+        self._life = life
+        self.distinct = [make_source(world, life, n) for n in range(len(world.shape.sources))]
+        self._sources = [self.distinct[number] for number in world.shape.plan_order]
+        self._operators = [f"watermark-{n}" for n in range(len(self.distinct))]
+
+    @property
+    def sources(self) -> Sequence[DataStream]:
+        return self._sources
+
+    @property
+    def sink_description(self) -> str:
+        return "simulated sink"
+
+    def latest_batch_of_sink(self) -> int | None:
+        return max(self._world.checker.ledger.written, default=None)
+
+    @property
+    def watermark_operators(self) -> Sequence[str]:
+        return self._operators if self._world.shape.is_stateful else ()
+
+    def prepare(self, request: BatchRequest) -> BatchExecution:
+        self._life.cross(PREPARE)
+        ranges = tuple(cast("RowRange | None", request.data.get(s)) for s in self.distinct)
+        return SimulatedBatch(self._world, self._life, request, ranges)
+
+    def __str__(self) -> str:
+        return "SimulatedPlan"
+
+
+class SimulatedBatch(BatchExecution):
+    """One batch of it."""
+
+    def __init__(
+        self,
+        world: World,
+        life: Life,
+        request: BatchRequest,
+        ranges: tuple[RowRange | None, ...],
+    ) -> None:
+        self._world = world
+        self._life = life
+        self._request = request
+        self._ranges = ranges
+
+    def run(self) -> int | None:
+        request = self._request
+        batch = BatchRun(
+            request.batch_id,
+            self._ranges,
+            request.metadata.batch_watermark_ms,
+            request.metadata.batch_timestamp_ms,
+            request.previous_metadata,
+        )
+        self._world.checker.batch_runs(self._life, batch)
+        self._world.let_rows_arrive()
+        self._life.cross(SINK_MIDWAY)
+        self._world.checker.batch_written(self._life, batch)
+        return sum(last - first for first, last in filter(None, self._ranges))
+
+    def event_time_stats(self) -> Sequence[EventTimeStats]:
+        if not self._world.shape.is_stateful:
+            return ()
+        seen = [rows or (0, 0) for rows in self._ranges]
+        return [
+            EventTimeStats(
+                f"watermark-{n}", DELAY_MS, last - first, latest_event_ms(n, first, last)
+            )
+            for n, (first, last) in enumerate(seen)
+        ]
+
+    def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
+        return CommitMetadata(next_watermark_ms)
+
+    def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
+        moved = metadata.batch_watermark_ms > self._request.metadata.batch_watermark_ms
+        return self._world.shape.is_stateful and moved
+
+    def explain(self, *, extended: bool) -> str:
+        return "SimulatedBatch"
+
+    def statistics(self, *, has_new_data: bool) -> ExecutionStats:
+        return ExecutionStats()

@@ -1,0 +1,97 @@
+"""What the rules share: the query, the ledger, and what the current run did so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from tests.simulation.event_time import DELAY_MS, latest_event_ms
+from tests.simulation.ledger import BatchRun, Ledger, Ranges
+from tests.simulation.life import Killed, Life
+from tests.simulation.schedule import FaultKind, QueryShape, TriggerKind
+
+_POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+class Mode(Enum):
+    """What a trigger comes to, given the sources."""
+
+    CONTINUOUS = "until stopped"
+    SINGLE = "one batch"
+    MULTI = "until what was there at the start is done"
+
+
+class Rulebook:
+    """Per schedule: shape, rows and ledger. Per run: what is reset by `run_starts`."""
+
+    def __init__(self, shape: QueryShape, rows: Sequence[int], ledger: Ledger) -> None:
+        self.shape = shape
+        self.rows = rows
+        self.ledger = ledger
+        self.violations: list[str] = []
+        self.checkpoint_away: FaultKind | None = None
+
+    def run_starts(self, life: Life) -> None:
+        ledger = self.ledger
+        self.mode = self._mode(life)
+        self.rows_at_start = tuple(self.rows)
+        self.last_done_at_start = ledger.latest_commit
+        self.had_planned_batch = ledger.latest_decision > ledger.latest_commit
+        self.files_at_start = (frozenset(ledger.offset_files), frozenset(ledger.commit_files))
+        self.asked: set[tuple[int, int, int]] = set()
+        self.reported: set[int] = set()
+        self.checkpoint_away = None
+        self.decided: list[int] = []
+        self.written_here: set[int] = set()
+        self._seen: dict[int, int] = {}
+
+    def violated(self, life: Life, message: str) -> Killed:
+        """Take down a violation; raise what this returns."""
+        self.violations.append(f"run {life.number}: {message}")
+        return life.die()
+
+    def batch_written(self, batch: BatchRun) -> None:
+        self.written_here.add(batch.batch_id)
+        for source, rows in enumerate(batch.ranges):
+            if rows is not None and rows[0] < rows[1]:
+                seen = latest_event_ms(source, *rows) - DELAY_MS
+                self._seen[source] = max(seen, self._seen.get(source, seen))
+
+    def ranges_of(self, batch_id: int) -> Ranges:
+        """The rows of a batch as the offset log has them; None for a source that stands still."""
+        ledger = self.ledger
+        ranges: list[tuple[int, int] | None] = []
+        for source in range(len(self.shape.sources)):
+            start = ledger.end_of(batch_id - 1, source)
+            end = ledger.end_of(batch_id, source)
+            ranges.append(None if end is None or start == end else (start or 0, end))
+        return tuple(ranges)
+
+    def next_watermark(self, batch_id: int) -> int:
+        """The watermark that a batch hands on, out of what this run has seen."""
+        decision = self.ledger.decisions[batch_id]
+        if not self.shape.is_stateful:
+            return decision.watermark_ms
+        seen = [self._seen.get(source, 0) for source in range(len(self.shape.sources))]
+        chosen = max(seen) if decision.conf[_POLICY_KEY] == "max" else min(seen)
+        return max(decision.watermark_ms, chosen)
+
+    def limit_of(self, source: int) -> int | None:
+        """How many rows a new batch of this run may take of a source; None for any number."""
+        shape = self.shape.sources[source]
+        if not shape.kind.has_limit or self.mode is Mode.SINGLE:
+            return None
+        if self.mode is Mode.MULTI and not shape.kind.stands_still:
+            return None  # wrapped, and the wrapper knows no limits
+        return shape.max_rows
+
+    def _mode(self, life: Life) -> Mode:
+        match life.run.trigger:
+            case TriggerKind.ONCE:
+                return Mode.SINGLE
+            case TriggerKind.AVAILABLE:
+                can = self.shape.available_now_wrapper or all(
+                    source.kind.stands_still for source in self.shape.sources
+                )
+                return Mode.MULTI if can else Mode.SINGLE
+        return Mode.CONTINUOUS

@@ -1,0 +1,170 @@
+"""Runs a schedule: the real engine, process after process, over one world."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.checkpoint import CheckpointDirectory
+from penstock.engine.opening import open_checkpoint
+from penstock.engine.seam import QueryPlan
+from penstock.engine.stream_execution import StreamExecution
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    OneTimeTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
+from tests.simulation.files import InMemoryFiles
+from tests.simulation.ledger import Ledger
+from tests.simulation.life import Killed, Life
+from tests.simulation.plan import SimulatedPlan
+from tests.simulation.schedule import Fault, Run, Schedule, TriggerKind
+from tests.simulation.session import SimulatedSession
+from tests.simulation.world import World
+
+_TRIGGERS: dict[TriggerKind, Trigger] = {
+    TriggerKind.PROCESSING: ProcessingTimeTrigger(),
+    TriggerKind.INTERVAL: ProcessingTimeTrigger(1000),
+    TriggerKind.ONCE: OneTimeTrigger(),
+    TriggerKind.AVAILABLE: AvailableNowTrigger(),
+}
+_LAST_RUN = Run()
+
+
+class SimulatedExecution(StreamExecution):
+    """The engine on the caller's thread: a thread a run would cost more than the run."""
+
+    @property
+    def logical_plan(self) -> QueryPlan:
+        if self._plan is None:
+            self._plan = self._plan_factory(self.identity)
+        return self._plan
+
+    def run_here(self, on_idle: Callable[[], None]) -> None:
+        """The query from start to end; told whenever it would wait for data."""
+        self.life.nudge = _IdleSignal(on_idle)
+        self._run_stream()
+
+
+class _IdleSignal(threading.Event):
+    """Takes the place of the event on which an idle query waits."""
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        super().__init__()
+        self._on_idle = on_idle
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._on_idle()
+        return self.is_set()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a schedule. `passed` has, for each run, the sites it passed, in order."""
+
+    violations: list[str]
+    struck: list[Fault]
+    passed: list[list[tuple[str, int]]]
+    ledger: Ledger
+
+
+def simulate(schedule: Schedule) -> Outcome:
+    """Run the schedule, then a last run without faults; stops at the first violation."""
+    return Simulation(World(schedule)).finish(schedule.runs)
+
+
+class Simulation:
+    """A world and the processes that lived in it so far."""
+
+    def __init__(self, world: World, lives: Sequence[Life] = ()) -> None:
+        self._world = world
+        self._lives = list(lives)
+
+    def fork(self) -> Simulation:
+        """The same past with another future."""
+        return Simulation(self._world.fork(), self._lives)
+
+    def live(self, run: Run, *, is_last: bool = False) -> Life:
+        """One more process."""
+        life = _live(self._world, Life(len(self._lives), run, is_last=is_last))
+        self._lives.append(life)
+        return life
+
+    def finish(self, runs: Sequence[Run] = ()) -> Outcome:
+        """These runs and then the last one, unless there is a violation before."""
+        world = self._world
+        for run in runs:
+            if not world.checker.violations:
+                self.live(run)
+        if not world.checker.violations:
+            # A torn file costs one more run: the one that refuses it.
+            for _ in range(1 + bool(world.torn)):
+                last = self.live(_LAST_RUN, is_last=True)
+            world.checker.all_over(last)
+        return Outcome(
+            world.checker.violations,
+            [fault for life in self._lives for fault in life.struck],
+            [life.passed for life in self._lives],
+            world.checker.ledger,
+        )
+
+
+@contextlib.contextmanager
+def quiet_engine() -> Iterator[None]:
+    """Keep the engine's own log silent: most of a simulation is failures that are meant."""
+    loggers = [logging.getLogger(name) for name in ("penstock.engine", "penstock.checkpoint")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _live(world: World, life: Life) -> Life:
+    """One process from its start to its end, natural or not."""
+    world.now_ms += life.run.clock_jump_ms
+    refuses_torn_files = bool(world.torn)
+    world.checker.run_starts(life)
+    life.take_checkpoint_away = world.take_checkpoint_away
+    failure = _run_query(world, life)
+    life.execution = None
+    world.bring_checkpoint_back()
+    world.checker.run_ends(life, failure, refuses_torn_files=refuses_torn_files)
+    if refuses_torn_files:
+        world.move_torn_files_away()
+    return life
+
+
+def _rest(world: World, life: Life) -> None:
+    """An idle query is stopped once nothing can come any more."""
+    if world.all_arrived and not life.dead:
+        life.stop_query(graceful=True)
+
+
+def _run_query(world: World, life: Life) -> BaseException | None:
+    """Returns what the query failed with, None if it ended well or its process was killed."""
+    try:
+        checkpoint = CheckpointDirectory(InMemoryFiles(world, life))
+        execution = SimulatedExecution(
+            identity=open_checkpoint(checkpoint, faults=life),
+            session=SimulatedSession(world, life),
+            checkpoint=checkpoint,
+            plan_factory=lambda identity: SimulatedPlan(world, life),
+            trigger=_TRIGGERS[life.run.trigger],
+            clock=world,
+            faults=life,
+        )
+        life.execution = execution
+        execution.run_here(lambda: _rest(world, life))
+    except Killed:
+        return None
+    except Exception as exc:
+        return exc
+    return execution.failure.__cause__ if execution.failure else None

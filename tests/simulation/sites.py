@@ -1,0 +1,68 @@
+"""Where the engine touches the world, and which faults can happen there.
+
+A site is every fault point of the engine, and beside them every single call that leaves the
+engine: the points lie around what is done to all sources, the calls are made to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.engine.faults import FaultPoint
+from tests.simulation.schedule import FaultKind
+
+LATEST_OFFSET = "call_latest_offset"
+GET_BATCH = "call_get_batch"
+COMMIT = "call_commit"
+PREPARE = "call_prepare"
+SINK_MIDWAY = "sink_midway"
+PROGRESS_REPORT = "progress_report"
+
+_PROCESS = (FaultKind.RAISE, FaultKind.KILL)
+_CALL = (*_PROCESS, FaultKind.HANG)
+_LOSS = (FaultKind.GONE, FaultKind.EMPTIED, FaultKind.FOREIGN, FaultKind.OLDER)
+_POINT = (*_CALL, FaultKind.STOP, FaultKind.STOP_GRACEFULLY)
+_CREATE = (
+    FaultKind.EIO,
+    FaultKind.EIO_AFTER,
+    FaultKind.ENOSPC,
+    FaultKind.TORN,
+    FaultKind.EMPTY,
+    FaultKind.TORN_TEMPORARY,
+    FaultKind.RIVAL,
+)
+_READ = (FaultKind.EIO, FaultKind.KILL)
+_DELETE = (*_READ, FaultKind.EIO_AFTER)
+_LIST = (*_READ, FaultKind.STALE)
+
+_BEFORE_THE_QUERY_EXISTS = (FaultPoint.BEFORE_METADATA, FaultPoint.AFTER_METADATA)
+_WHILE_THE_QUERY_RUNS = (
+    FaultPoint.AFTER_START_OFFSETS,
+    FaultPoint.BEFORE_LATEST_OFFSET,
+    FaultPoint.BEFORE_OFFSET_LOG,
+    FaultPoint.AFTER_OFFSET_LOG,
+    FaultPoint.BEFORE_COMMIT_LOG,
+    FaultPoint.AFTER_COMMIT_LOG,
+)
+
+KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
+    **{point.value: _POINT for point in FaultPoint},
+    **{point.value: (*_POINT, *_LOSS) for point in _WHILE_THE_QUERY_RUNS},
+    **{point.value: _PROCESS for point in _BEFORE_THE_QUERY_EXISTS},
+    # Before a run knows anything of the checkpoint it can take an older one for its own.
+    FaultPoint.BEFORE_METADATA.value: (*_PROCESS, FaultKind.OLDER),
+    FaultPoint.AFTER_SOURCES.value: (*_POINT, *_LOSS[:-1]),
+    **dict.fromkeys((LATEST_OFFSET, GET_BATCH, COMMIT, PREPARE), _CALL),
+    PROGRESS_REPORT: (FaultKind.KILL,),
+    SINK_MIDWAY: (*_CALL, *_LOSS),
+    "create_metadata": _CREATE,
+    **{f"create_{log}": (*_CREATE, *_LOSS[:2]) for log in ("offsets", "commits")},
+    **{f"read_{what}": _READ for what in ("metadata", "offsets", "commits")},
+    **{f"list_{what}": _LIST for what in ("offsets", "commits", "state")},
+    **{f"delete_{what}": _DELETE for what in ("offsets", "commits")},
+}
+
+SWALLOWED_AT = frozenset(
+    {FaultPoint.BEFORE_STOP_SOURCES.value, FaultPoint.AFTER_STOP_SOURCES.value}
+)
+"""Where an error is not to make the query fail: it is ending anyway."""

@@ -1,0 +1,173 @@
+"""What outlives a process: the files, the rows of the sources, the sink, and the time."""
+
+from __future__ import annotations
+
+import threading
+
+from penstock.engine.clock import Clock
+from tests.simulation.checker import Checker
+from tests.simulation.life import Life
+from tests.simulation.replacements import (
+    Directories,
+    as_another_query_has_it,
+    without_batch,
+)
+from tests.simulation.schedule import FaultKind, Schedule
+
+_START_MS = 1_600_000_000_000
+_LISTINGS_KEPT = 3
+
+
+class World(Clock):
+    """The durable side of a simulation, and its clock, which ticks whenever it is read.
+
+    Every change goes through the checker first, which ends the process that tries what the
+    protocol forbids.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.shape = schedule.shape
+        self.rows = list(schedule.arrivals[0])
+        self.let_go = [0] * len(self.rows)
+        self.torn: set[str] = set()
+        self.checker = Checker(self.shape, self.rows, self.let_go, self.torn)
+        self._directories: Directories = {}
+        self._listings: dict[str, list[list[str]]] = {}
+        self._away: Directories | None = None
+        self._arrived = 1
+        self.now_ms = _START_MS
+
+    def fork(self) -> World:
+        """The same world once more, for another future. Nothing of it may be running."""
+        other = World(self.schedule)
+        other.rows[:] = self.rows
+        other.let_go[:] = self.let_go
+        other.torn.update(self.torn)
+        other.checker.ledger.take_over(self.checker.ledger)
+        other.checker.violations.extend(self.checker.violations)
+        other._directories = {name: dict(files) for name, files in self._directories.items()}
+        other._listings = {name: list(lists) for name, lists in self._listings.items()}
+        other._arrived = self._arrived
+        other.now_ms = self.now_ms
+        return other
+
+    # Time and input.
+
+    def time_millis(self) -> int:
+        self.now_ms += 1
+        return self.now_ms
+
+    def elapsed_millis(self) -> float:
+        return 0.0
+
+    def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
+        self.now_ms = max(self.now_ms, target_ms)
+        return self.now_ms
+
+    def let_rows_arrive(self) -> None:
+        """The next of the schedule's arrivals, if there is one."""
+        if self._arrived < len(self.schedule.arrivals):
+            for source, count in enumerate(self.schedule.arrivals[self._arrived]):
+                self.rows[source] += count
+            self._arrived += 1
+
+    @property
+    def all_arrived(self) -> bool:
+        return self._arrived == len(self.schedule.arrivals)
+
+    # The checkpoint as a whole.
+
+    def take_checkpoint_away(self, kind: FaultKind) -> None:
+        """Put something else in the place of the checkpoint, until it is brought back.
+
+        An older copy is the same as the checkpoint if there is no batch to leave out, and is as
+        good to a new run if the sink does not have that batch either: then nothing happens. Nor
+        does it if a file is torn, which is another reason to refuse what is there.
+        """
+        latest = self.checker.ledger.latest_decision
+        is_same = kind is FaultKind.OLDER and latest not in self.checker.ledger.written
+        if self._away is not None or self.torn or is_same:
+            return
+        self._away = self._directories
+        self.checker.book.checkpoint_away = kind
+        match kind:
+            case FaultKind.GONE:
+                self._directories = {}
+            case FaultKind.EMPTIED:
+                self._directories = {"": {}}
+            case FaultKind.OLDER:
+                self._directories = without_batch(self._away, latest)
+            case FaultKind.FOREIGN:
+                self._directories = as_another_query_has_it(self._away)
+
+    def bring_checkpoint_back(self) -> None:
+        """Have the checkpoint again, without what was written to what was in its place."""
+        if self._away is not None:
+            self._directories, self._away = self._away, None
+
+    # Files.
+
+    def make_directory(self, name: str) -> None:
+        for directory in ("", name):
+            self._directories.setdefault(directory, {})
+
+    def has_directory(self, name: str) -> bool:
+        return name in self._directories
+
+    def read(self, name: str) -> bytes | None:
+        directory, _, plain = name.rpartition("/")
+        return self._directories.get(directory, {}).get(plain)
+
+    def names(self, directory: str) -> list[str]:
+        return list(self._directories.get(directory, ()))
+
+    def names_a_moment_ago(self, directory: str) -> list[str]:
+        """The listing as it was two changes ago."""
+        listings = self._listings.get(directory, [[]])
+        return listings[-_LISTINGS_KEPT] if len(listings) >= _LISTINGS_KEPT else []
+
+    def create(self, life: Life, name: str, data: bytes) -> None:
+        """A complete file, as the protocol has it; overwrites, if the caller would."""
+        self.checker.file_created(life, name, data, overwrites=self.read(name) is not None)
+        self.place(name, data)
+
+    def create_by_rival(self, life: Life, name: str, data: bytes) -> None:
+        """The same by another run, which may write to whatever is there."""
+        if self._away is None:
+            self.create(life, name, data)
+        else:
+            self.place(name, data)
+
+    def tear(self, name: str, data: bytes) -> None:
+        """A file that is less than what was to be written."""
+        if self._away is None:
+            self.torn.add(name)
+        self.place(name, data)
+
+    def place(self, name: str, data: bytes) -> None:
+        """Bytes under a name, unchecked."""
+        directory, _, plain = name.rpartition("/")
+        self._directories.setdefault(directory, {})[plain] = data
+        self._remember_listing(directory)
+
+    def remove(self, life: Life, name: str) -> None:
+        if self.read(name) is not None:
+            self.checker.file_removed(life, name)
+            self._discard(name)
+
+    def move_torn_files_away(self) -> None:
+        """What the messages about a torn file tell its owner to do."""
+        for name in self.torn:
+            self._discard(name)
+        self.torn.clear()
+
+    def _discard(self, name: str) -> None:
+        directory, _, plain = name.rpartition("/")
+        del self._directories[directory][plain]
+        self._remember_listing(directory)
+
+    def _remember_listing(self, directory: str) -> None:
+        listings = self._listings.setdefault(directory, [[]])
+        listings.append(list(self._directories[directory]))
+        del listings[:-_LISTINGS_KEPT]
