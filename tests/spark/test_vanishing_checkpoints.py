@@ -35,7 +35,14 @@ def row_of(case: Case) -> str:
 # Every part, in every way, by both engines.
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        # The whole checkpoint in every run of the suite, its parts in `make test-all`.
+        pytest.param(case, marks=[pytest.mark.extended] if case.part else [], id=str(case))
+        for case in CASES
+    ],
+)
 def test_the_table_of_the_page_is_what_happens(
     session: SparkSession, tmp_path: Path, case: Case
 ) -> None:
