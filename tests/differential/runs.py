@@ -26,6 +26,7 @@ _JOIN_SIDES = ("left", "right")
 _MEASUREMENTS = {
     "id",
     "runId",
+    "name",  # each engine has its own: a name is taken while its query runs
     "timestamp",
     "batchDuration",
     "inputRowsPerSecond",
