@@ -1,8 +1,8 @@
 """`make bench`: the engines side by side, alternating in one run, as ratios with their spread.
 
-Writes bench/results.json, bench/results.png and the table in the README. QUICK=1 measures less of
-everything, ROUNDS=n so often, ONLY="stateless join" those alone: what is not measured keeps the
-figures of its last run, each with its date and size.
+Writes bench/results.json, bench/results.png and the table in docs/benchmark.md. QUICK=1 measures
+less of everything, ROUNDS=n so often, ONLY="stateless join" those alone: what is not measured keeps
+the figures of its last run, each with its date and size.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from engines import ENGINES, TITLES
+from page import update_page
 from plot import draw
-from readme import update_readme
 from rich.console import Console
 from rich.table import Table
 from workloads import WORKLOADS, Workload
@@ -137,7 +137,7 @@ def median_phases(measured: list[dict[str, Any]], engine: str) -> dict[str, floa
 def write(results: dict[str, Any]) -> None:
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     draw(results, HERE / "results.png")
-    update_readme(results, HERE.parent / "README.md", cells_of, notes(results))
+    update_page(results, HERE.parent / "docs" / "benchmark.md", cells_of, notes(results))
 
 
 def main() -> None:

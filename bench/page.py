@@ -1,4 +1,4 @@
-"""The figures in the README, written by the run that measured them."""
+"""The figures in docs/benchmark.md, written by the run that measured them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ _BEGIN, _END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
 Cells = Callable[[dict[str, Any], Workload, str], tuple[str, bool]]
 
 
-def update_readme(
-    results: dict[str, Any], path: Path, cells_of: Cells, notes: Sequence[str]
-) -> None:
+def update_page(results: dict[str, Any], path: Path, cells_of: Cells, notes: Sequence[str]) -> None:
     """Put the table between the two marks, if the file has them."""
     text = path.read_text()
     before, begin, rest = text.partition(_BEGIN)
