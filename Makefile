@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PARALLEL := -n $(WORKERS) --dist worksteal
-WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java import find_java; print("Java:", find_java().description)'
+WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java_home import find_java; print("Java:", find_java().description)'
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-all test-web simulate crash bench soak demo docs clean

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import EnvironmentProblemError
 from penstock.spark.internals import SUPPORTED_VERSIONS
-from penstock.spark.java import find_java
+from penstock.spark.java_home import find_java
 from penstock.spark.quiet import quiet_session
 from penstock.spark.support import Verdict, look_up_internals, pyspark_version
 

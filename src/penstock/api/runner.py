@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from penstock.api.install import install
 from penstock.api.manager import running_queries
 from penstock.errors import PenstockError
-from penstock.spark.java import prepare_environment
+from penstock.spark.java_home import prepare_environment
 
 _logger = logging.getLogger(__name__)
 
