@@ -362,9 +362,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
         return ManualTrigger(StepGate()) if is_stepped else self._trigger
 
     def _sink_request(self) -> SinkRequest:
-        default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))
         return SinkRequest(
-            format=self._format or default,
+            format=self._format or str(self._df.sparkSession.conf.get("spark.sql.sources.default")),
             output_mode=self._output_mode,
             options=dict(self._options),
             partition_columns=self._partition_columns,

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from penstock.checkpoint import OffsetSeqMetadata
 from penstock.engine.events import QueryEvent, QueryProgressEvent
-from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark import failures
-from penstock.spark.events import ProgressPoster, to_jvm_event
+from penstock.spark.events import post_progress, to_jvm_event
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES
+from penstock.spark.session_conf import SessionConf
 
 _logger = logging.getLogger(__name__)
 
@@ -48,14 +48,13 @@ class SparkStreamSession(StreamSession):
         self._context = spark.sparkContext
         self._scala_context = spark.sparkContext._jsc.sc()
         self._listeners = spark._jsparkSession.streams()
-        self._conf = self.jsession.conf()
+        self._conf = SessionConf(self.jvm, self.jsession)
         self._settings = self._read_settings()
         self._run_id = ""
         self._jvm_thread: Any = None
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
         self._writes_directly = False
-        self._poster: ProgressPoster | None = None
         self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
@@ -68,19 +67,22 @@ class SparkStreamSession(StreamSession):
 
     def get_conf(self, key: str) -> str:
         """A setting's value, or its default."""
-        return str(self._conf.get(key))
+        return self._conf.get(key)
+
+    def find_conf(self, key: str) -> str | None:
+        """A setting's value, or its default, or None if it has neither."""
+        return self._conf.find(key)
 
     def is_set(self, key: str) -> bool:
         """Whether somebody has set a setting, be it to its default."""
-        return bool(self.jsession.sessionState().conf().contains(key))
+        return self._conf.is_set(key)
 
     def set_conf(self, key: str, value: str) -> None:
-        self._conf.set(key, value)
+        self._conf.set({key: value})
 
     def use_direct_files(self) -> None:
         """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
-        for key, value in _DIRECT_FILES.items():
-            self.set_conf(key, value)
+        self._conf.set(_DIRECT_FILES)
         self._writes_directly = True
 
     def direct(self, location: str) -> str:
@@ -109,10 +111,13 @@ class SparkStreamSession(StreamSession):
         self._context.setLocalProperty(_IS_CONTINUOUS, "false")
         self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
         # Stateful operators must neither be rearranged nor get another distribution.
-        self.set_conf("spark.sql.cbo.enabled", "false")
-        self.set_conf("spark.sql.requireAllClusterKeysForDistribution", "false")
+        settings = {
+            "spark.sql.cbo.enabled": "false",
+            "spark.sql.requireAllClusterKeysForDistribution": "false",
+        }
         if not self.is_set(_STATE_PARTITIONS):
-            self.set_conf(_STATE_PARTITIONS, self.get_conf("spark.sql.shuffle.partitions"))
+            settings[_STATE_PARTITIONS] = self.get_conf("spark.sql.shuffle.partitions")
+        self._conf.set(settings)
 
     def shield(self) -> None:
         with self._interrupt_lock:
@@ -144,8 +149,8 @@ class SparkStreamSession(StreamSession):
     # What the offset log freezes.
 
     def recordable_conf(self) -> Mapping[str, str]:
-        metadata = self.jvm.module("OffsetSeqMetadata").apply(0, 0, self._conf)
-        conf: dict[str, str] = json.loads(metadata.json())["conf"]
+        metadata = self.jvm.java.start.recordable(self.jsession)
+        conf: dict[str, str] = json.loads(metadata)["conf"]
         return conf
 
     def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
@@ -162,8 +167,8 @@ class SparkStreamSession(StreamSession):
 
     def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
         before = self.recordable_conf()
-        module = self.jvm.module("OffsetSeqMetadata")
-        module.setSessionConf(module.apply(metadata.json), self.jsession.sessionState().conf())
+        self.jvm.java.start.restore(self.jsession, metadata.json)
+        self._conf.forget()
         frozen: list[str] = []
         for key, value in self.recordable_conf().items():
             if key not in metadata.conf:
@@ -191,15 +196,13 @@ class SparkStreamSession(StreamSession):
 
     def post_event(self, event: QueryEvent) -> None:
         try:
-            if not (isinstance(event, QueryProgressEvent) and self._post_progress(event.progress)):
-                self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+            if isinstance(event, QueryProgressEvent) and post_progress(
+                self.jvm, self._listeners, event.progress
+            ):
+                return
+            self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
         except Exception:
             _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
-
-    def _post_progress(self, progress: StreamingQueryProgress) -> bool:
-        if self._poster is None:
-            self._poster = ProgressPoster(self.jvm, self._listeners)
-        return self._poster.post(progress)
 
     def is_interruption(self, error: BaseException) -> bool:
         return failures.is_interruption(error, self._run_id)

@@ -8,39 +8,52 @@ count of the commits, and so does Penstock, through Spark's own coordinator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from penstock.engine.seam import QueryIdentity
 from penstock.spark.failures import answered
-from penstock.spark.handles import Handles
+from penstock.spark.plan_description import PlanDescription
 from penstock.spark.session import SparkStreamSession
+from penstock.spark.sinks import SparkSink
 
 _logger = logging.getLogger(__name__)
+
+_VALIDATION = "spark.sql.streaming.stateStore.commitValidation.enabled"
 
 
 class StateCommits:
     """Counts the commits of one query's state stores. Made once per query."""
 
     def __init__(
-        self, session: SparkStreamSession, identity: QueryIdentity, analyzed: Any, sink: Any
+        self,
+        session: SparkStreamSession,
+        identity: QueryIdentity,
+        description: PlanDescription,
+        sink: SparkSink,
     ) -> None:
         self._jvm = session.jvm
-        self._coordinator = session.spark._jsparkSession.streams().stateStoreCoordinator()
-        self._run_id = self._jvm.uuid(identity.run_id)
-        self.enabled = (
-            bool(session.jsession.sessionState().conf().stateStoreCommitValidationEnabled())
-            and self._jvm.is_instance(sink, "ForeachBatchSink")
-            and not _computes_one_partition(session, analyzed)
-        )
         self._tracked: int | None = None
+        self.enabled = (
+            sink.is_batch_function
+            and bool(description.stateful_kinds)
+            and not description.computes_one_partition
+            and session.get_conf(_VALIDATION) == "true"
+        )
+        if self.enabled:
+            self._coordinator = session.spark._jsparkSession.streams().stateStoreCoordinator()
+            self._run_id = self._jvm.uuid(identity.run_id)
 
-    def expect(self, batch_id: int, writers: Sequence[Any]) -> None:
-        """Begin to count, before the batch runs. Failing to is no reason to fail the query."""
-        if not self.enabled or not writers:
+    def expect(self, batch_id: int, plan: Any) -> None:
+        """Begin to count, before the batch runs. Failing to is no reason to fail the query.
+
+        `plan` is the physical plan of the batch.
+        """
+        if not self.enabled:
             return
         try:
-            stores = self._stores(writers)
+            stores = self._jvm.java.figures.stateStores(plan)
+            if stores.isEmpty():
+                return
             self._coordinator.startStateStoreCommitTrackingForBatch(self._run_id, batch_id, stores)
             self._tracked = batch_id
         except Exception:
@@ -56,33 +69,3 @@ class StateCommits:
             self._tracked = None
             with answered():
                 self._coordinator.validateStateStoreCommitForBatch(self._run_id, batch_id)
-
-    def _stores(self, writers: Sequence[Any]) -> Any:
-        """Operator id -> (name of its store -> number of partitions), as a Scala Map.
-
-        Its keys have to be of Java's Long, which a small number from Python would not become.
-        """
-        jvm = self._jvm
-        ids, names = [], []
-        for writer in writers:
-            info = writer.getStateInfo()
-            count = info.numPartitions()
-            ids.append(info.operatorId())
-            stores = jvm.to_list(writer.stateStoreNames())
-            names.append(jvm.python_utils.toScalaMap(dict.fromkeys(stores, count)))
-        long_array = jvm.array(jvm.cls("long"), ids)
-        boxed = jvm.cls("java.util.stream.LongStream").of(long_array).boxed().toList()
-        keys = jvm.python_utils.toSeq(boxed)
-        is_pair = jvm.module("scala.$less$colon$less").refl()
-        return keys.zip(jvm.seq(names)).toMap(is_pair)
-
-
-def _computes_one_partition(session: SparkStreamSession, analyzed: Any) -> bool:
-    """Whether a plan has an aggregation without keys or a limit, which leave partitions out."""
-    jvm = session.jvm
-    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object")))
-    kinds = [(node.getClass().getSimpleName(), node) for node in nodes]
-    return any(
-        kind == "GlobalLimit" or (kind == "Aggregate" and node.groupingExpressions().isEmpty())
-        for kind, node in kinds
-    )
