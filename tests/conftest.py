@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.java import prepare_environment
+from penstock.spark.java_home import prepare_environment
 from penstock.spark.quiet import SHORT_LIVED_JVM
 
 # Of every JVM that a test starts, in whatever process.

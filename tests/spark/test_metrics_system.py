@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from penstock import write_stream
 from penstock.spark.gateway import Jvm
-from penstock.spark.metrics import _metrics_system
 from tests.streams import LineFiles
 
 ENGINES = ["spark", "penstock"]
@@ -20,7 +19,8 @@ ENGINES = ["spark", "penstock"]
 def gauges(session: SparkSession, source: str) -> dict[str, Any]:
     """The gauges of a source: of each the value, and its class in the JVM."""
     jvm = Jvm.of(session)
-    sources = _metrics_system(jvm, session).getSourcesByName(source)
+    system = jvm.java.start.metricsSystem(session.sparkContext._jsc.sc())
+    sources = system.getSourcesByName(source)
     found: dict[str, Any] = {}
     for registered in jvm.to_list(sources):
         for name, gauge in registered.metricRegistry().getGauges().items():

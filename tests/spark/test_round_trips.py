@@ -1,17 +1,19 @@
-"""How often a batch asks the JVM: the figure in docs/adr/0013, and that of foreachBatch."""
+"""How often a batch, and a start, ask the JVM: the figures in docs/adr/0013 and docs/adr/0015."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from py4j.clientserver import ClientServerConnection
-from pyspark.sql import SparkSession
+from py4j.protocol import MEMORY_COMMAND_NAME
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock import BatchInfo, DataStreamWriter, write_stream
-from tests.streams import has_committed
+from tests.streams import LineFiles, has_committed
 
 COUNTED = range(5, 15)
 """Batches by which the functions of a query have been made."""
@@ -54,3 +56,72 @@ def test_a_batch_without_state_makes_a_dozen_calls(
     has_committed(query, COUNTED.stop)
     query.stop()
     assert [made[batch_id] for batch_id in COUNTED] == [calls] * len(COUNTED)
+
+
+def test_a_batch_of_files_makes_two_calls_more(
+    session: SparkSession, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = LineFiles(tmp_path / "in")
+    for number in range(COUNTED.stop + 1):
+        files.add(str(number))
+    calls: list[int] = [0]
+    made: list[int] = []
+    count_calls(monkeypatch, lambda: calls.__setitem__(0, calls[0] + 1))
+
+    def before(batch: BatchInfo) -> None:
+        made.append(calls[0])
+
+    writer = write_stream(files.stream(session)).hooks(before_batch=before).format("noop")
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.start().awaitTermination()
+    per_batch = [after - earlier for earlier, after in pairwise(made)]
+    assert per_batch[COUNTED.start : COUNTED.stop] == [14] * len(COUNTED)
+
+
+@pytest.mark.parametrize("has_function", [False, True], ids=["noop", "function"])
+@pytest.mark.parametrize("is_stateful", [False, True], ids=["stateless", "stateful"])
+def test_a_start_makes_at_most_a_hundred_calls(
+    session: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_function: bool,
+    is_stateful: bool,
+) -> None:
+    """From the writer to the commit of the first batch, on a new checkpoint and on an old one."""
+    calls: list[int] = []
+    count_calls(monkeypatch, lambda: calls.append(1))
+
+    def function(batch: DataFrame, batch_id: int) -> None:
+        before = len(calls)
+        batch.write.format("noop").mode("append").save()
+        del calls[before:]  # the function's own
+
+    def start(checkpoint: Path) -> int:
+        rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        if is_stateful:
+            rows = rows.withWatermark("timestamp", "1 minute").groupBy("timestamp").count()
+        at_first_commit: list[int] = []
+        calls.clear()
+        writer = write_stream(rows).outputMode("update").stepped()
+        writer.hooks(after_commit=lambda batch: at_first_commit.append(len(calls)))
+        writer = writer.foreachBatch(function) if has_function else writer.format("noop")
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        query.step()
+        query.stop()
+        return at_first_commit[0]
+
+    start(tmp_path / "first")  # what is looked up once for a JVM is looked up here
+    assert start(tmp_path / "new") <= 100
+    assert start(tmp_path / "new") <= 100
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, count: Callable[[], object]) -> None:
+    """Call `count` for each call to the JVM but those with which py4j lets go of objects."""
+    send = ClientServerConnection.send_command
+
+    def counted(self: ClientServerConnection, command: str) -> object:
+        if not command.startswith(MEMORY_COMMAND_NAME):
+            count()
+        return send(self, command)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import penstock
 from penstock.errors import UnsupportedError
 from penstock.spark import support
+from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES, InternalClass
 from penstock.spark.support import look_up_internals, require_supported
 from tests.streams import Numbers
@@ -30,9 +31,9 @@ SessionOfConnect.__module__ = "pyspark.sql.connect.session"
 
 
 @pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+def unchecked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """No session has been looked at yet."""
-    monkeypatch.setattr(support, "_checked", set())
+    monkeypatch.setitem(Jvm.of(spark)._made, "supported contexts", set())
 
 
 def test_a_session_of_spark_connect_is_refused() -> None:

@@ -12,9 +12,14 @@ from typing import Any
 
 from penstock.errors import EnvironmentProblemError
 from penstock.spark.internals import SUPPORTED_VERSIONS
-from penstock.spark.java import find_java
+from penstock.spark.java_home import find_java
 from penstock.spark.quiet import quiet_session
-from penstock.spark.support import Verdict, look_up_internals, pyspark_version
+from penstock.spark.support import (
+    Verdict,
+    java_problem,
+    look_up_internals,
+    pyspark_version,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,9 @@ def diagnose() -> Diagnosis:
             return Diagnosis(findings, ())
         findings.append(Finding("Spark", f"{spark.version} starts", _is_supported(spark.version)))
         internals = look_up_internals(spark)
+        problem = java_problem(spark)
+        if problem is not None:
+            findings.append(Finding("Java classes", problem, False))
         spark.stop()
     return Diagnosis(findings, internals)
 

@@ -318,9 +318,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
         warn_of_options_without_effect(self._options)
 
     def _sink_request(self) -> SinkRequest:
-        default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))
         return SinkRequest(
-            format=self._format or default,
+            format=self._format or str(self._df.sparkSession.conf.get("spark.sql.sources.default")),
             output_mode=self._output_mode,
             options=dict(self._options),
             partition_columns=self._partition_columns,

@@ -90,6 +90,7 @@ class TextOutput(CheckpointText, Output):
                 " ",
                 _mark(verdict.found),
                 f"{verdict.class_name} [dim]{verdict.needed_for}[/]",
+                *(f"[red]without {member}[/]" for member in verdict.missing),
                 soft_wrap=True,
             )
         verdict_line = (

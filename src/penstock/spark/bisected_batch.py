@@ -105,10 +105,17 @@ class BisectedBatch:
     def _log_files(self, directory: Path, number: int, files: tuple[SourceFile, ...]) -> None:
         """Let Spark write the entry, since it knows when its log is due for compaction."""
         jvm, session = self._batch.session.jvm, self._batch.session.jsession
-        log = jvm.cls("FileStreamSourceLog")(_LOG_VERSION, session, location_of(directory))
-        make = jvm.cls("FileEntry")
-        entries = [make(file.path, file.timestamp, number) for file in files]
-        log.add(number, jvm.array(make, entries))
+        log = jvm.new(
+            "FileStreamSourceLog",
+            metadataLogVersion=_LOG_VERSION,
+            sparkSession=session,
+            path=location_of(directory),
+        )
+        entries = [
+            jvm.new("FileEntry", path=file.path, timestamp=file.timestamp, batchId=number)
+            for file in files
+        ]
+        log.add(number, jvm.array(jvm.cls("FileEntry"), entries))
 
     def _metadata(self, part: BatchPart) -> OffsetSeqMetadata | None:
         recorded = self._entry.metadata

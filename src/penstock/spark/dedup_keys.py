@@ -10,18 +10,16 @@ from typing import Any
 
 from penstock.checkpoint import CheckpointDirectory, OffsetSeqMetadata
 from penstock.spark.gateway import Jvm
-from penstock.spark.plan_kinds import Kinds
 from penstock.spark.session import SparkStreamSession
 
-_KINDS = ("Deduplicate", "DeduplicateWithinWatermark")
+DEDUPLICATION = ("Deduplicate", "DeduplicateWithinWatermark")
+"""The operators of `dropDuplicates`."""
 
 
 def with_key_order(
-    session: SparkStreamSession, analyzed: Any, kinds: Kinds, checkpoint: CheckpointDirectory
+    session: SparkStreamSession, analyzed: Any, checkpoint: CheckpointDirectory
 ) -> Any:
     """The plan with its keys in the order that the offset log records, or the session's if new."""
-    if kinds.isdisjoint(_KINDS):
-        return analyzed
     latest = checkpoint.offset_log.get_latest()
     in_order = _is_in_order(session, latest[1].metadata if latest else None)
     resolver = session.jsession.sessionState().analyzer().resolver()
@@ -43,7 +41,7 @@ def _rebuild(jvm: Jvm, plan: Any, in_order: bool, resolver: Any) -> Any:
     if children:
         rebuilt = [_rebuild(jvm, child, in_order, resolver) for child in children]
         plan = plan.withNewChildren(jvm.seq(rebuilt))
-    if not any(jvm.is_instance(plan, kind) for kind in _KINDS):
+    if not any(jvm.is_instance(plan, kind) for kind in DEDUPLICATION):
         return plan
     spec = jvm.from_option(plan.dedupSpec())
     if spec is None:

@@ -32,28 +32,6 @@ _SIGNS_OF_ANOTHER = (
 )
 _BATCH_FUNCTION_ERROR = "FOREACH_BATCH_USER_FUNCTION_ERROR"
 _MARK = "_penstock_of_batch_function"
-_WRAPPER = "java.lang.reflect.UndeclaredThrowableException"
-
-
-@contextlib.contextmanager
-def unwrapped() -> Iterator[None]:
-    """Raise what a function made of method handles threw, not the wrapper Java puts around it.
-
-    Java wraps checked exceptions that a functional interface does not declare; Scala knows no
-    such thing, so nobody expects the wrapper. As with any other call, what PySpark has no class of
-    its own for stays an error of py4j's.
-    """
-    try:
-        yield
-    except Py4JJavaError as exc:
-        java_exception = exc.java_exception
-        if java_exception is None or java_exception.getClass().getName() != _WRAPPER:
-            raise
-        cause = java_exception.getCause()
-        converted = convert_exception(cause)
-        if isinstance(converted, UnknownException):
-            raise Py4JJavaError(exc.errmsg, cause) from None
-        raise converted from None
 
 
 @contextlib.contextmanager

@@ -6,13 +6,15 @@ One object per gateway. Whatever is looked up once is kept, because every look-u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import SparkSession
 
-from penstock.spark.internals import INTERNAL_CLASSES
+from penstock.spark.internals import INTERNAL_CLASSES, arranged
+from penstock.spark.java_side import JavaSide, joined
 
 _instances: WeakKeyDictionary[Any, Jvm]
 
@@ -46,7 +48,9 @@ class Jvm:
         self.none = self.module("scala.None")
         self.empty_seq = self.seq([])
         self._some = self.cls("scala.Some")
-        self._no_arguments = self.array(self.cls("java.lang.Object"), ())
+        self.no_arguments = self.array(self.cls("java.lang.Object"), ())
+        self._java_side: JavaSide | None = None
+        self._java_lock = Lock()
 
     @staticmethod
     def of(spark: SparkSession) -> Jvm:
@@ -66,6 +70,22 @@ class Jvm:
             found = _KnownClass(self._full(name), self.gateway._gateway_client)
             self._classes[name] = found
         return found
+
+    def new(self, class_name: str, /, **keywords: Any) -> Any:
+        """An object of an internal class, made by the constructor that the table lists."""
+        return self.cls(class_name)(*arranged(class_name, keywords))
+
+    @property
+    def java(self) -> JavaSide:
+        """The steps that are written in Java, compiled when they are first asked for."""
+        return self._java_side or self.compile_java()
+
+    def compile_java(self) -> JavaSide:
+        """Compile them now, unless that is done. UnsupportedError if they do not fit this Spark."""
+        with self._java_lock:
+            if self._java_side is None:
+                self._java_side = JavaSide(self)
+            return self._java_side
 
     def module(self, name: str) -> Any:
         """The Scala object of that name."""
@@ -102,7 +122,7 @@ class Jvm:
             no_classes = self.array(self.cls("java.lang.Class"), ())
             found = self.java_class(interface).getMethod(method, no_classes)
             self._default_methods[interface, method] = found
-        return found.invoke(obj, self._no_arguments)
+        return found.invoke(obj, self.no_arguments)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` makes, made once for this JVM under a name."""
@@ -144,7 +164,7 @@ class Jvm:
 
     def scala_map(self, mapping: Mapping[str, str]) -> Any:
         """An immutable Scala Map of texts."""
-        return self.python_utils.toScalaMap(dict(mapping))
+        return self.java.start.map(joined(text for item in mapping.items() for text in item))
 
     def uuid(self, text: str) -> Any:
         return self.cls("java.util.UUID").fromString(text)

@@ -15,10 +15,6 @@ from penstock.engine.events import (
 )
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
-
-_CONF = "org.apache.spark.sql.internal.SQLConf"
-_EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$Event"
 
 
 def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
@@ -26,42 +22,37 @@ def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
     match event:
         case QueryStartedEvent(id, run_id, name, timestamp):
             # Without job tags: PySpark 4.1 to 4.3 cannot read an event that has any.
-            make = jvm.cls("QueryStartedEvent")
-            return make(jvm.uuid(id), jvm.uuid(run_id), name, timestamp)
+            ids = {"id": jvm.uuid(id), "runId": jvm.uuid(run_id)}
+            return jvm.new("QueryStartedEvent", **ids, name=name, timestamp=timestamp)
         case QueryProgressEvent(progress):
-            return jvm.cls("QueryProgressEvent")(_to_jvm_progress(jvm, progress))
+            return jvm.new("QueryProgressEvent", progress=_to_jvm_progress(jvm, progress))
         case QueryIdleEvent(id, run_id, timestamp):
-            return jvm.cls("QueryIdleEvent")(jvm.uuid(id), jvm.uuid(run_id), timestamp)
+            ids = {"id": jvm.uuid(id), "runId": jvm.uuid(run_id)}
+            return jvm.new("QueryIdleEvent", **ids, timestamp=timestamp)
         case QueryTerminatedEvent(id, run_id, exception, error_class):
-            make = jvm.cls("QueryTerminatedEvent")
-            options = jvm.option(exception), jvm.option(error_class)
-            return make(jvm.uuid(id), jvm.uuid(run_id), *options)
+            return jvm.new(
+                "QueryTerminatedEvent",
+                id=jvm.uuid(id),
+                runId=jvm.uuid(run_id),
+                exception=jvm.option(exception),
+                errorClassOnException=jvm.option(error_class),
+            )
         case _:
             raise AssertionError(f"no event of Spark's for {event}")
 
 
-class ProgressPoster:
-    """Posts records of triggers to Spark's listeners, in one round trip where that can be."""
+def post_progress(
+    jvm: Jvm, listeners: Any, jsession: Any, progress: StreamingQueryProgress
+) -> int | None:
+    """Post the record of a trigger to Spark's listeners, in one round trip where that can be.
 
-    def __init__(self, jvm: Jvm, listeners: Any, conf: Any) -> None:
-        """`listeners` is Spark's manager of streaming queries, `conf` the SQLConf of a session."""
-        ask = Handles.of(jvm)
-        post = ask.chain(
-            ask.method_of(jvm.module("QueryProgress"), "fromJson", "java.lang.String"),
-            ask.construct("QueryProgressEvent", "QueryProgress"),
-            ask.method_of(listeners, "postListenerEvent", _EVENT),
-        )
-        retention = ask.chain(ask.always(conf), ask.call(_CONF, "streamingProgressRetention"))
-        self._post = ask.function(ask.after(post, retention))
-
-    def post(self, progress: StreamingQueryProgress) -> int | None:
-        """Post a record; how many the session wants to be kept.
-
-        None if the record holds rows, which have no form as text: it was not posted.
-        """
-        if progress.observed_metrics:
-            return None
-        return int(self._post.apply(_json(progress)))
+    `listeners` is Spark's manager of streaming queries, `jsession` the user's session. Returns how
+    many records that session wants to be kept now; None if the record holds rows, which have no
+    form as text: it was not posted.
+    """
+    if progress.observed_metrics:
+        return None
+    return int(jvm.java.start.postProgress(listeners, jsession, _json(progress)))
 
 
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
@@ -104,19 +95,20 @@ def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress
     rows = jvm.cls("java.util.HashMap")()
     for name, row in progress.observed_metrics.items():
         rows.put(name, row.jvm_row if isinstance(row, ObservedRow) else None)
-    return jvm.cls("QueryProgress")(
-        read.id(),
-        read.runId(),
-        read.name(),
-        read.timestamp(),
-        read.batchId(),
-        read.batchDuration(),
-        read.durationMs(),
-        read.eventTime(),
-        read.stateOperators(),
-        read.sources(),
-        read.sink(),
-        rows,
+    return jvm.new(
+        "QueryProgress",
+        id=read.id(),
+        runId=read.runId(),
+        name=read.name(),
+        timestamp=read.timestamp(),
+        batchId=read.batchId(),
+        batchDuration=read.batchDuration(),
+        durationMs=read.durationMs(),
+        eventTime=read.eventTime(),
+        stateOperators=read.stateOperators(),
+        sources=read.sources(),
+        sink=read.sink(),
+        observedMetrics=rows,
     )
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity
 from penstock.spark.gateway import Jvm
-from penstock.spark.java_classes import new_instance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -19,16 +17,14 @@ class QueryGauges:
     """Registered from its making until `remove`."""
 
     def __init__(self, spark: SparkSession, identity: QueryIdentity) -> None:
-        jvm = Jvm.of(spark)
-        self._system = _metrics_system(jvm, spark)
         name = f"spark.streaming.{identity.name or identity.id}"
-        self._source = new_instance(jvm, "PenstockMetricsSource", name)
-        self._system.registerSource(self._source)
+        context = spark.sparkContext._jsc.sc()
+        self._gauges = Jvm.of(spark).java.start.gauges(context, name)
 
     def update(self, progress: StreamingQueryProgress) -> None:
         """Show the figures of a record."""
         operators = [operator.fields for operator in progress.state_operators]
-        self._source.update(
+        self._gauges.update(
             progress.input_rows_per_second,
             progress.processed_rows_per_second,
             progress.duration_ms.get("triggerExecution", 0),
@@ -38,7 +34,7 @@ class QueryGauges:
         )
 
     def remove(self) -> None:
-        self._system.removeSource(self._source)
+        self._gauges.remove()
 
 
 def _millis(watermark: str | None) -> int:
@@ -48,22 +44,3 @@ def _millis(watermark: str | None) -> int:
     except ValueError:
         return 0
     return (moment - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _metrics_system(jvm: Jvm, spark: SparkSession) -> Any:
-    """The MetricsSystem of a Spark application.
-
-    Found by its signature: reflection over SparkEnv, which py4j uses, fails where a class that
-    another of its methods mentions is not on the class path.
-    """
-    environment = spark.sparkContext._jsc.sc().env()
-    invoke = "java.lang.invoke"
-    kind = jvm.cls(f"{invoke}.MethodType").methodType(
-        jvm.java_class("org.apache.spark.metrics.MetricsSystem")
-    )
-    getter = (
-        jvm.cls(f"{invoke}.MethodHandles")
-        .publicLookup()
-        .findVirtual(jvm.java_class("org.apache.spark.SparkEnv"), "metricsSystem", kind)
-    )
-    return getter.bindTo(environment).invokeWithArguments(jvm.cls("java.util.List").of())

@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 from penstock.checkpoint import CheckpointDirectory
-from penstock.spark.gateway import Jvm
 from penstock.spark.known_options import misspelt_in_sink, misspelt_in_source
 from penstock.spark.session import SparkStreamSession
 
@@ -40,16 +38,9 @@ def warn_of_default_partitions(
     )
 
 
-def warn_of_misspelt_source_options(jvm: Jvm, relation: Any) -> None:
-    """Warn of options of a streaming relation that its source does not know. Spark is silent."""
-    if jvm.is_instance(relation, "StreamingRelation"):
-        data_source = relation.dataSource()
-        source, names = str(data_source.className()), data_source.options().keys().mkString("\n")
-    else:
-        source = str(relation.sourceName())
-        keys = relation.extraOptions().asCaseSensitiveMap().keySet()
-        names = jvm.cls("java.lang.String").join("\n", keys)
-    _warn_of_misspelt("source", source, misspelt_in_source(source, str(names).splitlines()))
+def warn_of_misspelt_source_options(source_format: str, options: Mapping[str, str]) -> None:
+    """Warn of options that a source does not know. Spark is silent."""
+    _warn_of_misspelt("source", source_format, misspelt_in_source(source_format, options))
 
 
 def warn_of_misspelt_sink_options(sink_format: str, options: Mapping[str, str]) -> None:

@@ -104,8 +104,12 @@ def read_stream(source: PythonSource, spark: SparkSession | None = None) -> Data
     # All columns may be null, as with Spark's own sources: nobody checks what a source returns.
     schema = session.createDataFrame([], source.schema())._jdf.schema().asNullable()
     output = jvm.module("DataTypeUtils").toAttributes(schema)
-    relation = jvm.cls("StreamingRelation")(
-        _placeholder(jvm, session), name, output, jvm.module("Unassigned")
+    relation = jvm.new(
+        "StreamingRelation",
+        dataSource=_placeholder(jvm, session),
+        sourceName=name,
+        output=output,
+        sourceIdentifyingName=jvm.module("Unassigned"),
     )
     _sources_of(jvm)[name] = source
     dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
@@ -128,16 +132,17 @@ def _sources_of(jvm: Jvm) -> dict[str, PythonSource]:
 
 def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
     """A data source to stand in the relation, which has to have one. It is never opened."""
-    return jvm.cls("DataSource")(
-        session._jsparkSession,
-        "text",
-        jvm.empty_seq,
-        jvm.none,
-        jvm.empty_seq,
-        jvm.none,
-        jvm.scala_map({}),
-        jvm.none,
-        jvm.none,
+    return jvm.new(
+        "DataSource",
+        sparkSession=session._jsparkSession,
+        className="text",
+        paths=jvm.empty_seq,
+        userSpecifiedSchema=jvm.none,
+        partitionColumns=jvm.empty_seq,
+        bucketSpec=jvm.none,
+        options=jvm.scala_map({}),
+        catalogTable=jvm.none,
+        userSpecifiedStreamingSourceName=jvm.none,
     )
 
 
@@ -152,7 +157,14 @@ class PythonSourceStream(Source):
         self._jvm = Jvm.of(session)
         # Spark counts the rows of a batch by stream; this object stands for ours there.
         options = self._jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
-        self.jstream = self._jvm.cls("MarkerStream")(1, 1, 0, 1, options)
+        self.jstream = self._jvm.new(
+            "MarkerStream",
+            rowsPerBatch=1,
+            numPartitions=1,
+            startTimestamp=0,
+            advanceMsPerBatch=1,
+            options=options,
+        )
 
     def __str__(self) -> str:
         return str(self._source)

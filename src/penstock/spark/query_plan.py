@@ -12,17 +12,14 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
-from penstock.spark.batch_time import BatchTime
-from penstock.spark.dedup_keys import with_key_order
-from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
+from penstock.spark.dedup_keys import DEDUPLICATION, with_key_order
 from penstock.spark.leaves import Leaf, bind_leaves
 from penstock.spark.plan_advice import warn_of_default_partitions
-from penstock.spark.plan_kinds import Kinds, kinds_of
+from penstock.spark.plan_description import describe
 from penstock.spark.planning import BatchPlanner
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sink_log import latest_batch_of
-from penstock.spark.sink_names import SinkNames
+from penstock.spark.sink_names import SINK_EVOLUTION, SinkNames
 from penstock.spark.sinks import SparkSink
 from penstock.spark.state_commits import StateCommits
 from penstock.spark.state_ids import StateIds
@@ -35,18 +32,6 @@ _logger = logging.getLogger(__name__)
 _AQE = "spark.sql.adaptive.enabled"
 _OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
 _NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-_STATEFUL_OPERATORS = {
-    "Aggregate",
-    "Deduplicate",
-    "DeduplicateWithinWatermark",
-    "Distinct",
-    "FlatMapGroupsWithState",
-    "FlatMapGroupsInPandasWithState",
-    "TransformWithState",
-    "TransformWithStateInPySpark",
-    "GlobalLimit",
-}
-
 _RECORD_THEIR_PATHS = {"TransformWithState", "TransformWithStateInPySpark"}
 """Operators that write into the checkpoint where the schema of their state is."""
 
@@ -75,43 +60,39 @@ class SparkQueryPlan(QueryPlan):
         spec: QuerySpec,
     ) -> None:
         jvm = session.jvm
-        self._jvm = jvm
         self._session = session
         self._spec = spec
         # Now, since it is asked for when the JVM may be gone.
         self._text = str(spec.analyzed.toString())
         self._identity = identity
-        kinds = kinds_of(jvm, spec.analyzed)
-        analyzed = with_key_order(session, spec.analyzed, kinds, checkpoint)
-        self._leaves = bind_leaves(session, analyzed, checkpoint.root)
+        analyzed = spec.analyzed
+        jplan = jvm.java.start.plan(analyzed)
+        description = describe(jplan)
+        if not description.kinds.isdisjoint(DEDUPLICATION):
+            analyzed = with_key_order(session, analyzed, checkpoint)
+            jplan = jvm.java.start.plan(analyzed)
+        self._leaves = bind_leaves(session, jplan, description, checkpoint.root)
         self._sources = [leaf.source for leaf in self._leaves]
-        self._replacements = jvm.cls("java.util.IdentityHashMap")()
-        self._watermarks = describe_watermarks(jvm, analyzed, kinds, self._leaves)
-        stateful = stateful_operators(jvm, analyzed, kinds)
+        self._watermarks = describe_watermarks(description, self._sources)
+        stateful = description.stateful_kinds
         self._has_state = bool(stateful)
         self._statistics = PlanStatistics(
             jvm,
             dict.fromkeys(self._sources),
             has_watermark=bool(self._watermarks),
             has_state=self._has_state,
-            has_observations="CollectMetrics" in kinds,
-        )
-        self._propagator = jvm.module("WatermarkPropagator").apply(
-            session.jsession.sessionState().conf()
+            has_observations="CollectMetrics" in description.kinds,
         )
         self._state_ids = StateIds(session)
-        self._sink_names = SinkNames(jvm, session.jsession, spec.sink_name, spec.sink.jtable)
+        names_sinks = session.is_on(SINK_EVOLUTION)
+        self._sink_names = SinkNames(names_sinks, spec.sink_name, spec.sink)
         self._state_commits = StateCommits(
-            session,
-            identity,
-            analyzed,
-            spec.sink.jtable,
-            is_terminating=spec.is_terminating,
+            session, identity, description, spec.sink, is_terminating=spec.is_terminating
         )
         state_path = checkpoint.state_path
         if stateful.isdisjoint(_RECORD_THEIR_PATHS):
             state_path = session.direct(state_path)
-        self._planner = self._make_planner(analyzed, state_path)
+        self._planner = self._make_planner(analyzed, jplan, state_path)
         if self._has_state:
             _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
             session.set_conf(_AQE, "false")
@@ -127,7 +108,7 @@ class SparkQueryPlan(QueryPlan):
 
     @property
     def source_ids(self) -> Sequence[str] | None:
-        if self._session.get_conf(_NAMED_SOURCES) == "true":
+        if self._session.is_on(_NAMED_SOURCES):
             return [leaf.name or str(index) for index, leaf in enumerate(self._leaves)]
         if int(self._session.get_conf(_OFFSET_LOG_VERSION)) >= 2:
             return [str(index) for index in range(len(self._leaves))]
@@ -140,7 +121,7 @@ class SparkQueryPlan(QueryPlan):
     def latest_batch_of_sink(self) -> int | None:
         if self._spec.skips_known_batches:
             return None
-        return latest_batch_of(self._spec.sink, self._jvm, self._session.hadoop_conf())
+        return latest_batch_of(self._spec.sink, self._session)
 
     def sink_metrics(self) -> Mapping[str, str]:
         return self._spec.sink.metrics()
@@ -157,13 +138,13 @@ class SparkQueryPlan(QueryPlan):
         self._state_ids.resume_after_commit(commit)
 
     def forget_before(self, batch_id: int) -> None:
-        # The propagator needs the batch before the last one too. Without state it has nothing.
+        # Without state there is nothing to forget.
         if self._has_state:
-            self._propagator.purge(batch_id - 1)
+            self._planner.forget_before(batch_id)
 
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         for leaf in self._leaves:
-            leaf.replace_in(self._replacements, request.data.get(leaf.source))
+            leaf.set_data(request.data.get(leaf.source))
         shape = tuple(leaf.source in request.data for leaf in self._leaves)
         execution = self._planner.execution(request, shape)
         batch = SparkBatchExecution(
@@ -181,30 +162,25 @@ class SparkQueryPlan(QueryPlan):
 
     def execution_of(self, leaf: Leaf, request: BatchRequest) -> Any:
         """Spark's execution of what stands in place of one leaf in a batch."""
-        leaf.replace_in(self._replacements, request.data.get(leaf.source))
-        return self._planner.execution_of(self._replacements.get(leaf.node), request)
+        leaf.set_data(request.data.get(leaf.source))
+        return self._planner.execution_of(leaf.jdata, request)
 
-    def _make_planner(self, analyzed: Any, state_path: str) -> BatchPlanner:
-        jvm, session, spec, identity = self._jvm, self._session, self._spec, self._identity
-        ids = (jvm.uuid(identity.id), jvm.uuid(identity.run_id))
-        all_commands = jvm.module("CommandExecutionMode").ALL()
-        schemas = jvm.cls("scala.collection.mutable.HashMap")()
-        is_real_time = False
-        state = (self._state_ids.jvm_map, schemas)
-        return BatchPlanner(
-            session,
+    def _make_planner(self, analyzed: Any, jplan: Any, state_path: str) -> BatchPlanner:
+        session, spec, identity = self._session, self._spec, self._identity
+        jplanner = session.jvm.java.start.planner(
+            session.jsession,
+            jplan,
             spec.sink.write_node(
                 session.jsession, analyzed, identity.id, spec.options, spec.output_mode
             ),
-            Handles.of(jvm).substitution(self._replacements),
-            BatchTime(jvm, analyzed),
-            {
-                0: (session.jsession,),
-                2: (spec.output_mode, state_path, *ids),
-                9: (self._propagator,),
-                11: (*state, all_commands, spec.is_terminating, is_real_time),
-            },
+            spec.output_mode,
+            state_path,
+            identity.id,
+            identity.run_id,
+            self._state_ids.jvm_map,
+            spec.is_terminating,
         )
+        return BatchPlanner(session, jplanner)
 
     def __str__(self) -> str:
         return self._text
@@ -243,7 +219,7 @@ class SparkBatchExecution(BatchExecution):
         if self._request.is_first_in_run:
             purge_state_metadata(self._session, self._state_writers())
         if self._state_commits.applicable:
-            self._state_commits.expect(self._request.batch_id, self._state_writers())
+            self._state_commits.expect(self._request.batch_id, self._plan)
         return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
@@ -266,7 +242,9 @@ class SparkBatchExecution(BatchExecution):
 
     def explain(self, *, extended: bool) -> str:
         jvm = self._session.jvm
-        command = jvm.cls("StreamingExplainCommand")(self._execution, extended)
+        command = jvm.new(
+            "StreamingExplainCommand", queryExecution=self._execution, extended=extended
+        )
         rows = (
             self._session.jsession.sessionState()
             .executePlan(command, jvm.module("CommandExecutionMode").ALL())
@@ -287,17 +265,3 @@ class SparkBatchExecution(BatchExecution):
 
     def _state_writers(self) -> list[Any]:
         return self._statistics.state_store_writers(self._plan)
-
-
-def stateful_operators(jvm: Jvm, analyzed: Any, kinds: Kinds) -> set[str]:
-    """The kinds of operators in a plan that keep state between batches, as Spark has it here."""
-    found: set[str] = set()
-    if kinds.isdisjoint(_STATEFUL_OPERATORS | {"Join"}):
-        return found
-    for node in jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object"))):
-        kind = str(node.getClass().getSimpleName())
-        if (kind in _STATEFUL_OPERATORS and node.isStreaming()) or (
-            kind == "Join" and node.left().isStreaming() and node.right().isStreaming()
-        ):
-            found.add(kind)
-    return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from penstock.spark.java import prepare_environment
+from penstock.spark.java_home import prepare_environment
 
 _LOG4J = """\
 status = error

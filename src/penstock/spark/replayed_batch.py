@@ -18,9 +18,9 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.seam import BatchRequest, QueryIdentity
 from penstock.engine.stream_progress import StreamProgress
 from penstock.errors import MissingBatchError, UnsupportedError
-from penstock.spark.plan_kinds import kinds_of
+from penstock.spark.plan_description import describe
 from penstock.spark.python_source import PythonSourceStream
-from penstock.spark.query_plan import QuerySpec, SparkQueryPlan, stateful_operators
+from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.session import SparkStreamSession
 from penstock.spark.sinks import OrdinaryFrames, PythonBatchSink
 from penstock.spark.start import checkpoint_files
@@ -44,8 +44,8 @@ class ReplayedBatch:
         if entry.metadata is not None:
             self.session.apply_recorded_conf(entry.metadata)
         analyzed = df._jdf.queryExecution().analyzed()
-        jvm = self.session.jvm
-        self.is_stateful = bool(stateful_operators(jvm, analyzed, kinds_of(jvm, analyzed)))
+        description = describe(self.session.jvm.java.start.plan(analyzed))
+        self.is_stateful = bool(description.stateful_kinds)
         self.plan = self._bind(analyzed)
         self.start = StreamProgress() if before is None else self._progress(before)
         self.end = self._progress(entry)

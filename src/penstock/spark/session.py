@@ -12,15 +12,16 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from penstock.checkpoint import OffsetSeqMetadata
-from penstock.engine.events import QueryEvent, QueryProgressEvent
+from penstock.engine.events import QueryEvent, QueryIdleEvent, QueryProgressEvent
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark import failures
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES
-from penstock.spark.jvm_events import ProgressPoster, to_jvm_event
+from penstock.spark.jvm_events import post_progress, to_jvm_event
 from penstock.spark.metrics import QueryGauges
+from penstock.spark.session_conf import SessionConf
 
 _logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ _DIRECT_FILES = {
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
+_METRICS = "spark.sql.streaming.metricsEnabled"
 _STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"
 _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
@@ -49,8 +51,7 @@ class SparkStreamSession(StreamSession):
         self._context = spark.sparkContext
         self._scala_context = spark.sparkContext._jsc.sc()
         self._listeners = spark._jsparkSession.streams()
-        self._conf = self.jsession.conf()
-        self._user_conf = spark._jsparkSession.sessionState().conf()
+        self._conf = SessionConf(self.jvm, self.jsession)
         self._settings = self._read_settings(self._conf)
         self._progress_retention = self._settings.progress_retention
         self._gauges: QueryGauges | None = None
@@ -59,7 +60,6 @@ class SparkStreamSession(StreamSession):
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
         self._writes_directly = False
-        self._poster: ProgressPoster | None = None
         self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
@@ -68,7 +68,7 @@ class SparkStreamSession(StreamSession):
 
     def settings_now(self) -> Settings:
         try:
-            return self._read_settings(self.spark._jsparkSession.conf())
+            return self._user_settings()
         except Exception:  # the JVM is gone
             return self._settings
 
@@ -82,19 +82,30 @@ class SparkStreamSession(StreamSession):
 
     def get_conf(self, key: str) -> str:
         """A setting's value, or its default."""
-        return str(self._conf.get(key))
+        return self._conf.get(key)
+
+    def find_conf(self, key: str) -> str | None:
+        """A setting's value, or its default, or None if it has neither."""
+        return self._conf.find(key)
 
     def is_set(self, key: str) -> bool:
         """Whether somebody has set a setting, be it to its default."""
-        return bool(self.jsession.sessionState().conf().contains(key))
+        return self._conf.is_set(key)
+
+    def is_on(self, key: str) -> bool:
+        """Whether a setting is true."""
+        return self._conf.is_on(key)
+
+    def is_on_for_user(self, key: str) -> bool:
+        """Whether a setting is true in the user's session now, where it can be changed."""
+        return SessionConf(self.jvm, self.spark._jsparkSession).is_on(key)
 
     def set_conf(self, key: str, value: str) -> None:
-        self._conf.set(key, value)
+        self._conf.set({key: value})
 
     def use_direct_files(self) -> None:
         """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
-        for key, value in _DIRECT_FILES.items():
-            self.set_conf(key, value)
+        self._conf.set(_DIRECT_FILES)
         self._writes_directly = True
 
     def direct(self, location: str) -> str:
@@ -125,14 +136,17 @@ class SparkStreamSession(StreamSession):
         self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
         self._context.setLocalProperty(_QUERY_ID, identity.id)
         self._context.setLocalProperty(_IS_CONTINUOUS, "false")
-        if self._user_conf.streamingMetricsEnabled():
+        if self.is_on(_METRICS):
             self._register_gauges(identity)
         self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
         # Stateful operators must neither be rearranged nor get another distribution.
-        self.set_conf("spark.sql.cbo.enabled", "false")
-        self.set_conf("spark.sql.requireAllClusterKeysForDistribution", "false")
+        settings = {
+            "spark.sql.cbo.enabled": "false",
+            "spark.sql.requireAllClusterKeysForDistribution": "false",
+        }
         if not self.is_set(_STATE_PARTITIONS):
-            self.set_conf(_STATE_PARTITIONS, self.get_conf("spark.sql.shuffle.partitions"))
+            settings[_STATE_PARTITIONS] = self.get_conf("spark.sql.shuffle.partitions")
+        self._conf.set(settings)
 
     def _register_gauges(self, identity: QueryIdentity) -> None:
         try:
@@ -155,7 +169,11 @@ class SparkStreamSession(StreamSession):
     def leave(self, identity: QueryIdentity) -> None:
         for step in self._at_the_end:
             step()
-        self._listeners.stateStoreCoordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
+        self.state_coordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
+
+    def state_coordinator(self) -> Any:
+        """Spark's coordinator of the state stores of all queries."""
+        return self._listeners.stateStoreCoordinator()
 
     def set_job_description(self, description: str) -> None:
         self._context.setJobDescription(description)
@@ -172,8 +190,8 @@ class SparkStreamSession(StreamSession):
     # What the offset log freezes.
 
     def recordable_conf(self) -> Mapping[str, str]:
-        metadata = self.jvm.module("OffsetSeqMetadata").apply(0, 0, self._conf)
-        conf: dict[str, str] = json.loads(metadata.json())["conf"]
+        metadata = self.jvm.java.start.recordable(self.jsession)
+        conf: dict[str, str] = json.loads(metadata)["conf"]
         return conf
 
     def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
@@ -190,8 +208,8 @@ class SparkStreamSession(StreamSession):
 
     def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
         before = self.recordable_conf()
-        module = self.jvm.module("OffsetSeqMetadata")
-        module.setSessionConf(module.apply(metadata.json), self.jsession.sessionState().conf())
+        self.jvm.java.start.restore(self.jsession, metadata.json)
+        self._conf.forget()
         frozen: list[str] = []
         for key, value in self.recordable_conf().items():
             if key not in metadata.conf:
@@ -219,25 +237,26 @@ class SparkStreamSession(StreamSession):
 
     def post_event(self, event: QueryEvent) -> None:
         try:
-            if not (isinstance(event, QueryProgressEvent) and self._post_progress(event.progress)):
-                self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
-                self._progress_retention = self._user_conf.streamingProgressRetention()
+            if isinstance(event, QueryProgressEvent) and self._post_progress(event.progress):
+                return
+            self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+            if isinstance(event, QueryProgressEvent | QueryIdleEvent):
+                self._progress_retention = self._user_settings().progress_retention
         except Exception:
             _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
+
+    def _post_progress(self, progress: StreamingQueryProgress) -> bool:
+        """Post a record that has a form as text, and learn how many are to be kept."""
+        user_session = self.spark._jsparkSession
+        retention = post_progress(self.jvm, self._listeners, user_session, progress)
+        if retention is not None:
+            self._progress_retention = retention
+        return retention is not None
 
     def show_progress(self, progress: StreamingQueryProgress) -> None:
         """Let the gauges of Spark's metrics system show a record, if the session has them."""
         if self._gauges is not None:
             self._gauges.update(progress)
-
-    def _post_progress(self, progress: StreamingQueryProgress) -> bool:
-        if self._poster is None:
-            self._poster = ProgressPoster(self.jvm, self._listeners, self._user_conf)
-        retention = self._poster.post(progress)
-        if retention is None:
-            return False
-        self._progress_retention = retention
-        return True
 
     def is_interruption(self, error: BaseException) -> bool:
         return failures.is_interruption(self.jvm, error, self._run_id)
@@ -254,11 +273,12 @@ class SparkStreamSession(StreamSession):
     def error_class(self, error: BaseException) -> str | None:
         return failures.error_class(error)
 
-    def _read_settings(self, conf: Any) -> Settings:
-        def text(key: str) -> str:
-            return str(conf.get(key))
+    def _user_settings(self) -> Settings:
+        """The settings that the user's session has now."""
+        return self._read_settings(SessionConf(self.jvm, self.spark._jsparkSession))
 
-        return Settings.read(lambda key: self._millis(text(key)), text)
+    def _read_settings(self, conf: SessionConf) -> Settings:
+        return Settings.read(lambda key: self._millis(conf.get(key)), conf.get)
 
     def _millis(self, text: str) -> int:
         as_millis = self.jvm.cls("JavaUtils").timeStringAsMs

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
 from penstock.engine.triggers import ProcessingTimeTrigger
 from penstock.spark.gateway import Jvm
 
+_session_keys: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+
 
 def session_key(spark: SparkSession) -> str:
     """What tells one session from another, however many Python objects stand for it."""
-    return str(spark._jsparkSession.sessionUUID())
+    found = _session_keys.get(spark)
+    if found is None:
+        found = _session_keys[spark] = str(spark._jsparkSession.sessionUUID())
+    return found
 
 
 def processing_time_trigger(spark: SparkSession, interval: str) -> ProcessingTimeTrigger:
@@ -23,8 +29,7 @@ def processing_time_trigger(spark: SparkSession, interval: str) -> ProcessingTim
 
 def is_run_by_spark(spark: SparkSession, query_id: str) -> bool:
     """Whether Spark's own engine is running the query of that id in this JVM."""
-    shared = spark._jsparkSession.sharedState()
-    return shared.activeStreamingQueries().get(Jvm.of(spark).uuid(query_id)) is not None
+    return bool(Jvm.of(spark).java.start.isRunBySpark(spark._jsparkSession, query_id))
 
 
 def jvm_query_manager(spark: SparkSession) -> Any:

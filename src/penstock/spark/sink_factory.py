@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer
@@ -16,8 +17,6 @@ from penstock.spark.sinks import BatchFunction, PythonBatchSink, SparkSink, V1Si
 
 _CLUSTERING_KEY = "__clustering_columns"
 _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
-_TABLE_PROVIDER = "org.apache.spark.sql.connector.catalog.TableProvider"
-_DISABLED_WRITERS = "spark.sql.streaming.disabledV2Writers"
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,12 @@ class SinkFactory:
     def __init__(self, df: DataFrame, request: SinkRequest) -> None:
         self._df = df
         self._spark = df.sparkSession
-        self._jsession = df._jdf.sparkSession()
+        self.jsession = df._jdf.sparkSession()
         self._jvm = Jvm.of(self._spark)
         self._request = request
         self._temporary = request.format in _TEMPORARY_CHECKPOINT
 
-    @property
+    @cached_property
     def output_mode(self) -> Any:
         """Spark's OutputMode for the one that was asked for."""
         modes = self._jvm.cls("org.apache.spark.sql.streaming.OutputMode")
@@ -117,7 +116,7 @@ class SinkFactory:
         function = PySparkWriter._construct_foreach_function(self._request.foreach)
         serializer = AutoBatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
         wrapped = _wrap_function(self._spark.sparkContext, function, serializer, serializer)
-        writer = jvm.cls("PythonForeachWriter")(wrapped, self._df._jdf.schema())
+        writer = jvm.new("PythonForeachWriter", func=wrapped, schema=self._df._jdf.schema())
         encoder = self._df._jdf.exprEnc()
         return V2Sink(jvm, jvm.module("ForeachWriterTable").apply(writer, encoder))
 
@@ -125,9 +124,9 @@ class SinkFactory:
         if self._request.option("queryName") is None:
             raise self._error("queryNameNotSpecifiedForMemorySinkError")
         jvm = self._jvm
-        jsink = jvm.cls("MemorySink")()
+        jsink = jvm.new("MemorySink")
         plan = jvm.module("MemoryPlan").apply(jsink, self._schema_attributes())
-        table = jvm.module("ClassicDataset").ofRows(self._jsession, plan)
+        table = jvm.module("ClassicDataset").ofRows(self.jsession, plan)
         return SinkChoice(
             V2Sink(jvm, jsink),
             self._request.options,
@@ -140,52 +139,14 @@ class SinkFactory:
         options = dict(self._request.options)
         if path is not None:
             options = {k: v for k, v in options.items() if k.lower() != "path"} | {"path": path}
-        jclass = self._jvm.module("DataSource").lookupDataSource(
-            self._request.format, self._jsession.sessionState().conf()
+        table = self._jvm.java.start.tableOf(
+            self.jsession,
+            self._request.format,
+            self._jvm.scala_map(options),
+            self._df._jdf.schema(),
         )
-        sink: SparkSink | None = None
-        if self._may_be_v2(jclass):
-            sink = self._v2(jclass, options)
-        if sink is None:
-            sink = self._v1(options, catalog_table)
+        sink = V2Sink(self._jvm, table) if table is not None else self._v1(options, catalog_table)
         return SinkChoice(sink, options, self._temporary, catalog_table=catalog_table)
-
-    def _may_be_v2(self, jclass: Any) -> bool:
-        disabled = str(self._jsession.conf().get(_DISABLED_WRITERS)).split(",")
-        provider = self._jvm.java_class(_TABLE_PROVIDER)
-        # Spark's file sources of the second API do not stream yet.
-        files = self._jvm.java_class("FileDataSourceV2")
-        return (
-            bool(provider.isAssignableFrom(jclass))
-            and not files.isAssignableFrom(jclass)
-            and jclass.getCanonicalName() not in disabled
-        )
-
-    def _v2(self, jclass: Any, options: Mapping[str, str]) -> SparkSink | None:
-        """The table behind a provider of the second API, if it can be streamed to."""
-        jvm = self._jvm
-        no_classes = jvm.array(jvm.cls("java.lang.Class"), ())
-        no_objects = jvm.array(jvm.cls("java.lang.Object"), ())
-        provider = jclass.getConstructor(no_classes).newInstance(no_objects)
-        if self._is(provider, "PythonDataSourceV2"):
-            provider.setShortName(self._request.format)
-        utils = jvm.cls("DataSourceV2Utils")
-        conf = self._jsession.sessionState().conf()
-        session_options = utils.extractSessionConfigs(provider, conf)
-        given = {key.lower() for key in options}
-        merged = {
-            entry._1(): entry._2()
-            for entry in jvm.to_list(session_options.toSeq())
-            if entry._1().lower() not in given
-        } | dict(options)
-        insensitive = jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap")(merged)
-        accepts_schema = jvm.call_default(_TABLE_PROVIDER, "supportsExternalMetadata", provider)
-        schema = self._df._jdf.schema() if accepts_schema else None
-        table = utils.getTableFromProvider(provider, insensitive, jvm.option(schema))
-        writable = self._is(table, "org.apache.spark.sql.connector.catalog.SupportsWrite")
-        if writable and self._supports_streaming_write(table):
-            return V2Sink(jvm, table)
-        return None
 
     def _v1(self, options: Mapping[str, str], catalog_table: Any | None) -> SparkSink:
         jvm = self._jvm
@@ -195,16 +156,17 @@ class SinkFactory:
             encode = jvm.cls("DataSourceUtils")
             cleaned[_CLUSTERING_KEY] = encode.encodePartitioningColumns(jvm.seq(columns))
         partitions = self._normalize(self._request.partition_columns or (), "Partition")
-        source = jvm.cls("DataSource")(
-            self._jsession,
-            self._request.format,
-            jvm.empty_seq,
-            jvm.none,
-            jvm.seq(partitions),
-            jvm.none,
-            jvm.scala_map(cleaned),
-            jvm.none,
-            jvm.none,
+        source = jvm.new(
+            "DataSource",
+            sparkSession=self.jsession,
+            className=self._request.format,
+            paths=jvm.empty_seq,
+            userSpecifiedSchema=jvm.none,
+            partitionColumns=jvm.seq(partitions),
+            bucketSpec=jvm.none,
+            options=jvm.scala_map(cleaned),
+            catalogTable=jvm.none,
+            userSpecifiedStreamingSourceName=jvm.none,
         )
         return V1Sink(
             self._df.sparkSession,
@@ -215,7 +177,7 @@ class SinkFactory:
     # Tables.
 
     def _load_or_create_table(self, table_name: str) -> tuple[Any, Any, Any]:
-        state = self._jsession.sessionState()
+        state = self.jsession.sessionState()
         parts = state.sqlParser().parseMultipartIdentifier(table_name)
         if state.catalog().isTempView(parts):
             raise self._error("tempViewNotSupportStreamingWriteError", table_name)
@@ -266,7 +228,7 @@ class SinkFactory:
 
     def _normalize(self, columns: Sequence[str], kind: str) -> list[str]:
         """The names as the DataFrame spells them; AnalysisException for one it has not."""
-        resolver = self._jsession.sessionState().analyzer().resolver()
+        resolver = self.jsession.sessionState().analyzer().resolver()
         normalized = []
         for column in columns:
             known = next((c for c in self._df.columns if resolver.apply(c, column)), None)
@@ -283,7 +245,7 @@ class SinkFactory:
             raise self._error("operationNotSupportPartitioningError", operation)
 
     def _refuse_two_paths(self) -> None:
-        if not self._jsession.sessionState().conf().legacyPathOptionBehavior():
+        if not self.jsession.sessionState().conf().legacyPathOptionBehavior():
             raise self._error("setPathOptionAndCallWithPathParameterError", "start")
 
     def _error(self, name: str, *arguments: Any) -> Exception:

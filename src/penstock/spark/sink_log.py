@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from penstock.spark.gateway import Jvm
 from penstock.spark.hadoop_files import HadoopFiles
+from penstock.spark.session import SparkStreamSession
 from penstock.spark.sinks import SparkSink
 
 SKIP_KNOWN_BATCHES = "skipKnownBatches"
@@ -16,14 +14,14 @@ _COMPACT = ".compact"
 _DESCRIPTION = "FileSink["
 
 
-def latest_batch_of(sink: SparkSink, jvm: Jvm, hadoop_conf: Any) -> int | None:
+def latest_batch_of(sink: SparkSink, session: SparkStreamSession) -> int | None:
     """The newest batch in the log of a file sink; None if it is empty or the sink is another.
 
     One listing. The sink takes every batch up to this one for written and skips it.
     """
-    if not jvm.is_instance(sink.jtable, "FileStreamSink"):
+    if not sink.writes_files:
         return None
     path = sink.description.removeprefix(_DESCRIPTION).removesuffix("]")
-    names = HadoopFiles(jvm, path, hadoop_conf).list_names(_LOG)
+    names = HadoopFiles(session.jvm, path, session.hadoop_conf()).list_names(_LOG)
     numbers = [name.removesuffix(_COMPACT) for name in names]
     return max((int(number) for number in numbers if number.isdigit()), default=None)

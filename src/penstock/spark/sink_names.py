@@ -14,8 +14,10 @@ from pyspark.errors.exceptions.captured import convert_exception
 from penstock.checkpoint import CommitMetadata
 from penstock.errors import UnsupportedError
 from penstock.spark.gateway import Jvm
+from penstock.spark.session_conf import SessionConf
+from penstock.spark.sinks import SparkSink
 
-_SETTING = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
+SINK_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 _NO_OFFSET = "-"
 
 Sinks = Mapping[str, Mapping[str, Any]]
@@ -23,7 +25,7 @@ Sinks = Mapping[str, Mapping[str, Any]]
 
 def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
     """Raise Spark's own error for a sink without a name where the session wants it named."""
-    if sink_name is None and _is_enabled(jsession):
+    if sink_name is None and SessionConf(jvm, jsession).is_on(SINK_EVOLUTION):
         raise convert_exception(
             jvm.cls("org.apache.spark.SparkException")(
                 "STREAMING_QUERY_EVOLUTION_ERROR.UNNAMED_STREAMING_SINKS_WITH_ENFORCEMENT",
@@ -36,17 +38,16 @@ def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
 class SinkNames:
     """Knows the sinks that a query has had. Where not `enabled`, a commit names none."""
 
-    def __init__(self, jvm: Jvm, jsession: Any, sink_name: str | None, jtable: Any) -> None:
-        self.enabled = _is_enabled(jsession)
+    def __init__(self, enabled: bool, sink_name: str | None, sink: SparkSink) -> None:
+        self.enabled = enabled
         self._sinks: dict[str, Mapping[str, Any]] = {}
         if self.enabled and sink_name is not None:
-            is_v2 = jvm.is_instance(jtable, "org.apache.spark.sql.connector.catalog.SupportsWrite")
             self._name = sink_name
             self._current: Mapping[str, Any] = {
                 "sinkName": sink_name,
                 "commitOffset": _NO_OFFSET,
-                "providerName": jtable.getClass().getName(),
-                "apiVersion": "DSv2" if is_v2 else "DSv1",
+                "providerName": sink.jtable.getClass().getName(),
+                "apiVersion": "DSv2" if sink.is_v2 else "DSv1",
                 "isActive": True,
             }
 
@@ -58,8 +59,9 @@ class SinkNames:
             named = ", ".join(commit.sinks)
             raise UnsupportedError(
                 f"The commit log of this checkpoint names its sinks ({named}), and a commit "
-                f"without a name cannot follow one with it. Nothing was run. Set {_SETTING} to "
-                "true and name the sink of this query: write_stream(df).name(...)."
+                "without a name cannot follow one with it. Nothing was run. Set "
+                f"{SINK_EVOLUTION} to true and name the sink of this query: "
+                "write_stream(df).name(...)."
             )
         self._sinks = dict(commit.sinks)
 
@@ -68,7 +70,3 @@ class SinkNames:
         past = {name: {**sink, "isActive": False} for name, sink in self._sinks.items()}
         self._sinks = {**past, self._name: self._current}
         return self._sinks
-
-
-def _is_enabled(jsession: Any) -> bool:
-    return str(jsession.conf().get(_SETTING)) == "true"

@@ -11,16 +11,13 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import UnknownSinkError
-from penstock.spark.batch_functions import BatchFunctions
-from penstock.spark.failures import of_batch_function, unwrapped
+from penstock.spark.failures import of_batch_function
 from penstock.spark.gateway import Jvm
-from penstock.spark.handles import Handles
+from penstock.spark.java_side import fields_of
 
 BatchFunction = Callable[[DataFrame, int], None]
 
-
 _TRANSACTIONAL = "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin"
-_SINK_KINDS = ("V1Sink", "org.apache.spark.sql.connector.catalog.SupportsWrite")
 
 
 class SparkSink(ABC):
@@ -28,14 +25,20 @@ class SparkSink(ABC):
 
     def __init__(self, jvm: Jvm, jtable: Any) -> None:
         """Raises UnknownSinkError for what is a sink of neither of Spark's APIs."""
-        if not any(jvm.is_instance(jtable, kind) for kind in _SINK_KINDS):
-            raise UnknownSinkError(f"unknown sink type for {jtable}")
+        fields = fields_of(jvm.java.start.describeSink(jtable))
+        description, is_v1, is_v2, reports, writes_files = fields
+        if "true" not in (is_v1, is_v2):
+            raise UnknownSinkError(f"unknown sink type for {description}")
         self._jvm = jvm
         self.jtable = jtable
-        self._description = str(jtable.toString())
-        self._reports_metrics = jvm.is_instance(
-            jtable, "org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics"
-        )
+        self.is_v2 = is_v2 == "true"
+        self._description = description
+        self._reports_metrics = reports == "true"
+        self.writes_files = writes_files == "true"
+        self._output = jvm.java.start.output()
+
+    is_batch_function = False
+    """Whether each batch is handed to a function, which may leave part of it uncomputed."""
 
     @property
     def description(self) -> str:
@@ -67,14 +70,19 @@ class V2Sink(SparkSink):
     def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
         super().__init__(jvm, jtable)
         self._catalog_and_ident = catalog_and_ident
-        self._write: Any = None
 
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
         jvm = self._jvm
-        return jvm.cls("WriteToMicroBatchDataSource")(
-            self._relation(jsession), query, query_id, options, output_mode, jvm.none
+        return jvm.new(
+            "WriteToMicroBatchDataSource",
+            relation=self._relation(jsession),
+            query=query,
+            queryId=query_id,
+            writeOptions=options,
+            outputMode=output_mode,
+            batchId=jvm.none,
         )
 
     def _relation(self, jsession: Any) -> Any:
@@ -95,12 +103,7 @@ class V2Sink(SparkSink):
         return jvm.module("V2Reference").createForWriteTarget(relation)
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        if self._write is None:
-            counts = self._jvm.is_instance(plan, "WriteToDataSourceV2Exec")
-            encoder = encoder_of(self._jvm, execution)
-            self._write = BatchFunctions(self._jvm).write(encoder, counts=counts)
-        with unwrapped():
-            rows: int | None = self._write.apply(execution)
+        rows: int | None = self._output.write(execution)
         return rows
 
 
@@ -113,29 +116,30 @@ class V1Sink(SparkSink):
         super().__init__(jvm, jsink)
         self._session = session
         self._catalog_table = catalog_table
-        self._add_batch: Any = None
 
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
-        table = self._jvm.option(self._catalog_table)
-        return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
-            table, self.jtable, query, query_id, options, output_mode, self._jvm.none
+        return self._jvm.new(
+            "WriteToMicroBatchDataSourceV1",
+            catalogTable=self._jvm.option(self._catalog_table),
+            sink=self.jtable,
+            query=query,
+            queryId=query_id,
+            writeOptions=options,
+            outputMode=output_mode,
+            batchId=self._jvm.none,
         )
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        if self._add_batch is None:
-            encoder = encoder_of(self._jvm, execution)
-            self._add_batch = BatchFunctions(self._jvm).add_batch(self.jtable, encoder)
-        with unwrapped():
-            self._add_batch.apply(batch_id, execution)
+        self._output.addBatch(self.jtable, batch_id, execution)
         if self._catalog_table is not None:
             name = self._catalog_table.identifier().quotedString()
             self._session._jsparkSession.catalog().refreshTable(name)
         return None
 
 
-class PythonBatchSink(SparkSink):
+class PythonBatchSink(V1Sink):
     """A Python function that is handed each batch: foreachBatch, or a sink written in Python.
 
     It is called in this process, on the query's thread, so that its errors keep their traceback
@@ -147,28 +151,13 @@ class PythonBatchSink(SparkSink):
     ) -> None:
         jvm = Jvm.of(session)
         # Spark wants a sink of its own in the plan; this one is there for its name only.
-        schema = session.createDataFrame([], "a int")._jdf.schema()
-        encoder = jvm.cls("ExpressionEncoder").apply(schema)
-        stand_in = jvm.cls("ForeachBatchSink")(Handles.of(jvm).no_op_function2(), encoder)
-        super().__init__(jvm, stand_in)
-        self._session = session
+        super().__init__(session, jvm.java.start.noSink())
         self._function = function
         self._description = description or self._description
         self._frames: OrdinaryFrames | None = None
         ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
 
-    def write_node(
-        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
-    ) -> Any:
-        return self._jvm.cls("WriteToMicroBatchDataSourceV1")(
-            self._jvm.none,
-            self.jtable,
-            query,
-            query_id,
-            options,
-            output_mode,
-            self._jvm.none,
-        )
+    is_batch_function = True
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         body = _Body(lambda: self._function(self._batch(execution), batch_id))
@@ -235,14 +224,8 @@ class OrdinaryFrames:
         jvm = Jvm.of(spark)
         jsession = execution.sparkSession()
         self._session = SparkSession(spark.sparkContext, jsession)
-        self._frame = BatchFunctions(jvm).ordinary_frame(jsession, encoder_of(jvm, execution))
+        self._output = jvm.java.start.output()
 
     def of(self, execution: Any) -> DataFrame:
         """The rows of a planned batch, cut off from the streaming plan behind them."""
-        with unwrapped():
-            return DataFrame(self._frame.apply(execution), self._session)
-
-
-def encoder_of(jvm: Jvm, execution: Any) -> Any:
-    """The encoder for the rows of a planned batch; the same for every batch of a query."""
-    return jvm.cls("ExpressionEncoder").apply(execution.analyzed().schema())
+        return DataFrame(self._output.frame(execution), self._session)

@@ -12,9 +12,8 @@ from penstock.engine.offsets import Offset
 from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
 from penstock.errors import InvalidBatchError
 from penstock.spark import read_limits
-from penstock.spark.batch_functions import BatchFunctions
-from penstock.spark.failures import unwrapped
 from penstock.spark.gateway import Jvm
+from penstock.spark.java_side import fields_of
 
 _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
 
@@ -48,51 +47,21 @@ class V1Data:
     plan: Any
 
 
-@dataclass(frozen=True)
-class _Abilities:
-    """What a class of streams can do beyond reading."""
-
-    admission_control: bool
-    available_now: bool
-    accepts_latest_seen: bool
-    reports_metrics: bool
-    reports_latest: bool
-
-
 class _JvmStream(DataStream):
     """What both kinds of stream have in common."""
 
     def __init__(self, jvm: Jvm, jstream: Any) -> None:
         self._jvm = jvm
         self.jstream = jstream
-        self._description = str(jstream.toString())
-        kind = str(jstream.getClass().getName())
-        abilities: _Abilities = jvm.once(f"abilities of {kind}", self._find_abilities)
-        self._admission_control = abilities.admission_control
-        self._available_now = abilities.available_now
-        self._accepts_latest_seen = abilities.accepts_latest_seen
-        self._reports_metrics = abilities.reports_metrics
-        self._reports_latest = abilities.reports_latest
+        self._description, *abilities = fields_of(jvm.java.start.describeStream(jstream))
+        (
+            self._admission_control,
+            self._available_now,
+            self._accepts_latest_seen,
+            self._reports_metrics,
+            self._reports_latest,
+        ) = (ability == "true" for ability in abilities)
         self._limits: dict[ReadLimit, Any] = {}
-
-    def _find_abilities(self) -> _Abilities:
-        admission_control = self._is("SupportsAdmissionControl")
-        return _Abilities(
-            admission_control=admission_control,
-            available_now=self._is("SupportsTriggerAvailableNow"),
-            accepts_latest_seen=self._is("AcceptsLatestSeenOffset"),
-            reports_metrics=self._is("ReportsSourceMetrics"),
-            reports_latest=admission_control and self._overrides("reportLatestOffset"),
-        )
-
-    def _is(self, interface: str) -> bool:
-        return self._jvm.is_instance(self.jstream, f"{_CONNECTOR}.{interface}")
-
-    def _overrides(self, method: str) -> bool:
-        """Whether a method is the stream's own, not the one that SupportsAdmissionControl has."""
-        no_classes = self._jvm.array(self._jvm.cls("java.lang.Class"), ())
-        found = self.jstream.getClass().getMethod(method, no_classes)
-        return str(found.getDeclaringClass().getName()) != f"{_CONNECTOR}.SupportsAdmissionControl"
 
     def __str__(self) -> str:
         return self._description
@@ -157,10 +126,6 @@ class _JvmStream(DataStream):
 class JvmSource(_JvmStream, Source):
     """A source of Spark's first API."""
 
-    def __init__(self, jvm: Jvm, jstream: Any) -> None:
-        super().__init__(jvm, jstream)
-        self._get_batch: Any = None
-
     def get_offset(self) -> Offset | None:
         return _wrap(self._jvm.from_option(self.jstream.getOffset()))
 
@@ -170,11 +135,8 @@ class JvmSource(_JvmStream, Source):
         return self.get_offset()
 
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
-        if self._get_batch is None:
-            self._get_batch = BatchFunctions(self._jvm).get_batch(self.jstream)
         jstart = None if start is None else self._to_jvm(start)
-        with unwrapped():
-            plan = self._get_batch.apply(jstart, self._to_jvm(end))
+        plan = self._jvm.java.start.batchOf(self.jstream, jstart, self._to_jvm(end))
         if isinstance(plan, str):
             raise InvalidBatchError(
                 f"DataFrame returned by getBatch from {self} did not have isStreaming=true\n{plan}"
@@ -184,7 +146,7 @@ class JvmSource(_JvmStream, Source):
     def _to_jvm(self, offset: Offset) -> Any:
         if isinstance(offset, JvmOffset):
             return offset.jvm_offset
-        return self._jvm.cls("SerializedOffset")(offset.json)
+        return self._jvm.new("SerializedOffset", json=offset.json)
 
 
 class JvmMicroBatchStream(_JvmStream, MicroBatchStream):

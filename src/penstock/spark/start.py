@@ -63,8 +63,8 @@ def open_query(
     require_supported(df.sparkSession)
     jvm = Jvm.of(df.sparkSession)
     factory = SinkFactory(df, request.sink)
-    require_sink_name(jvm, df._jdf.sparkSession(), request.sink.name)
-    with _active(jvm, df._jdf.sparkSession()):
+    require_sink_name(jvm, factory.jsession, request.sink.name)
+    with _active(jvm, factory.jsession):
         if request.table is not None:
             choice = factory.create_for_table(request.table)
         else:
@@ -96,7 +96,7 @@ def open_query(
         hooks=request.hooks,
         delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
         options=request.shown,
-        redactor=Redactor(df.sparkSession.conf.get(_REDACTION_RULE, None)).knowing(
+        redactor=Redactor(session.find_conf(_REDACTION_RULE)).knowing(
             request.sink.options, *source_options(jvm, spec.analyzed)
         ),
         on_started=lambda: _show_memory_table(choice, name),
@@ -136,8 +136,8 @@ def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFi
     A file manager that the user has configured is always heeded.
     """
     parts = urlsplit(location)
-    configured = session.jsession.conf().getOption(FILE_MANAGER_CLASS).isDefined()
-    if parts.scheme == "file" and not parts.netloc and not configured:
+    configured = session.find_conf(FILE_MANAGER_CLASS)
+    if parts.scheme == "file" and not parts.netloc and configured is None:
         return LocalFiles(_local_path(location), uri=location.rstrip("/"))
     return HadoopFiles(session.jvm, location, session.hadoop_conf())
 
@@ -150,44 +150,26 @@ def _local_path(location: str) -> str:
 @contextlib.contextmanager
 def _active(jvm: Jvm, jsession: Any) -> Iterator[None]:
     """Make a session the active one meanwhile: Spark looks up data sources in that one."""
-    sessions = jvm.cls("ClassicSession")
-    before = jvm.from_option(sessions.getActiveSession())
-    sessions.setActiveSession(jsession)
+    before = jvm.java.start.activate(jsession)
     try:
         yield
     finally:
-        if before is None:
-            sessions.clearActiveSession()
-        else:
-            sessions.setActiveSession(before)
+        jvm.java.start.activate(before)
 
 
 def _analyze(
     jvm: Jvm, df: DataFrame, request: StartRequest, factory: SinkFactory, choice: SinkChoice
 ) -> Any:
-    """Let Spark's analyzer check the query and resolve where its checkpoint is.
-
-    The analyzer does not look at the trigger, only hands it on to an engine, which is not Spark's.
-    """
-    jdf = df._jdf
-    jsession = jdf.sparkSession()
-    jdf.queryExecution().assertAnalyzed()
-    statement = jvm.cls("WriteToStreamStatement")(
-        jvm.option(request.sink.option("queryName")),
-        jvm.option(request.sink.name),
-        jvm.option(request.sink.option("checkpointLocation")),
+    """Let Spark's analyzer check the query and resolve where its checkpoint is."""
+    return jvm.java.start.analyze(
+        df._jdf,
+        request.sink.option("queryName"),
+        request.sink.name,
+        request.sink.option("checkpointLocation"),
         choice.may_use_temporary_checkpoint,
         choice.recovers_from_checkpoint,
         choice.sink.jtable,
         factory.output_mode,
-        jsession.sessionState().newHadoopConf(),
-        jvm.cls("org.apache.spark.sql.streaming.Trigger").ProcessingTime(0),
-        jdf.queryExecution().analyzed(),
-        jvm.option(choice.catalog_and_ident),
-        jvm.option(choice.catalog_table),
-    )
-    return (
-        jsession.sessionState()
-        .executePlan(statement, jvm.module("CommandExecutionMode").ALL())
-        .analyzed()
+        choice.catalog_and_ident,
+        choice.catalog_table,
     )

@@ -8,15 +8,18 @@ count of the commits, and so does Penstock, through Spark's own coordinator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from penstock.engine.seam import QueryIdentity
 from penstock.spark.failures import answered
-from penstock.spark.handles import Handles
+from penstock.spark.plan_description import PlanDescription
 from penstock.spark.session import SparkStreamSession
+from penstock.spark.sinks import SparkSink
 
 _logger = logging.getLogger(__name__)
+
+_LAG = "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag"
+_VALIDATION = "spark.sql.streaming.stateStore.commitValidation.enabled"
 
 
 class StateCommits:
@@ -26,33 +29,37 @@ class StateCommits:
         self,
         session: SparkStreamSession,
         identity: QueryIdentity,
-        analyzed: Any,
-        sink: Any,
+        description: PlanDescription,
+        sink: SparkSink,
         *,
         is_terminating: bool,
     ) -> None:
         self._jvm = session.jvm
-        self._coordinator = session.spark._jsparkSession.streams().stateStoreCoordinator()
-        self._conf = session.spark._jsparkSession.sessionState().conf()
-        self._run_id = self._jvm.uuid(identity.run_id)
+        self._session = session
         self._is_terminating = is_terminating
-        self._reports_lag = bool(self._conf.stateStoreCoordinatorReportSnapshotUploadLag())
-        self.applicable = self._jvm.is_instance(
-            sink, "ForeachBatchSink"
-        ) and not _computes_one_partition(session, analyzed)
         self._tracked: int | None = None
+        has_state = bool(description.stateful_kinds)
+        self._reports_lag = has_state and session.is_on(_LAG)
+        self.applicable = (
+            has_state and sink.is_batch_function and not description.computes_one_partition
+        )
+        if self.applicable or self._reports_lag:
+            self._coordinator = session.state_coordinator()
+            self._run_id = self._jvm.uuid(identity.run_id)
 
-    def expect(self, batch_id: int, writers: Sequence[Any]) -> None:
+    def expect(self, batch_id: int, plan: Any) -> None:
         """Begin to count, before the batch runs, if the user's session wants it now.
 
-        Failing to is no reason to fail the query.
+        `plan` is the physical plan of the batch. Failing to is no reason to fail the query.
         """
-        if not self.applicable or not writers:
+        if not self.applicable:
             return
         try:
-            if not self._conf.stateStoreCommitValidationEnabled():
+            if not self._session.is_on_for_user(_VALIDATION):
                 return
-            stores = self._stores(writers)
+            stores = self._jvm.java.figures.stateStores(plan)
+            if stores is None:
+                return
             self._coordinator.startStateStoreCommitTrackingForBatch(self._run_id, batch_id, stores)
             self._tracked = batch_id
         except Exception:
@@ -74,33 +81,3 @@ class StateCommits:
         if self._reports_lag:
             version = batch_id + 1
             self._coordinator.logLaggingStateStores(self._run_id, version, self._is_terminating)
-
-    def _stores(self, writers: Sequence[Any]) -> Any:
-        """Operator id -> (name of its store -> number of partitions), as a Scala Map.
-
-        Its keys have to be of Java's Long, which a small number from Python would not become.
-        """
-        jvm = self._jvm
-        ids, names = [], []
-        for writer in writers:
-            info = writer.getStateInfo()
-            count = info.numPartitions()
-            ids.append(info.operatorId())
-            stores = jvm.to_list(writer.stateStoreNames())
-            names.append(jvm.python_utils.toScalaMap(dict.fromkeys(stores, count)))
-        long_array = jvm.array(jvm.cls("long"), ids)
-        boxed = jvm.cls("java.util.stream.LongStream").of(long_array).boxed().toList()
-        keys = jvm.python_utils.toSeq(boxed)
-        is_pair = jvm.module("scala.$less$colon$less").refl()
-        return keys.zip(jvm.seq(names)).toMap(is_pair)
-
-
-def _computes_one_partition(session: SparkStreamSession, analyzed: Any) -> bool:
-    """Whether a plan has an aggregation without keys or a limit, which leave partitions out."""
-    jvm = session.jvm
-    nodes = jvm.to_list(analyzed.collect(Handles.of(jvm).collector("java.lang.Object")))
-    kinds = [(node.getClass().getSimpleName(), node) for node in nodes]
-    return any(
-        kind == "GlobalLimit" or (kind == "Aggregate" and node.groupingExpressions().isEmpty())
-        for kind, node in kinds
-    )

@@ -17,7 +17,10 @@ def purge_state_metadata(session: SparkStreamSession, writers: Sequence[Any]) ->
     for writer in writers:
         if writer.operatorStateMetadataVersion() == _PURGED_VERSION:
             state = jvm.cls("org.apache.hadoop.fs.Path")(writer.getStateInfo().checkpointLocation())
-            files = jvm.cls("OperatorStateMetadataFiles")(
-                state.getParent(), session.jsession, writer
+            files = jvm.new(
+                "OperatorStateMetadataFiles",
+                stateCheckpointPath=state.getParent(),
+                sparkSession=session.jsession,
+                statefulOperator=writer,
             )
             files.purgeMetadataFiles()

@@ -11,14 +11,14 @@ from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.gateway import Jvm
+from penstock.spark.java_side import records_of
 from penstock.spark.jvm_events import ObservedRow
-from penstock.spark.questions import Questions
 
 
 class PlanStatistics:
     """Finds the operators that count and asks them. Made once per query.
 
-    Each question is put together inside the JVM and costs one round trip.
+    Each question is answered inside the JVM and costs one round trip.
     """
 
     def __init__(
@@ -34,37 +34,33 @@ class PlanStatistics:
         self._jvm = jvm
         self.has_state = has_state
         self._has_observations = has_observations
-        questions = Questions(jvm)
-        self._event_times = questions.event_times() if has_watermark else None
-        self._state_progress = questions.state_progress() if has_state else None
-        self._state_writers = questions.state_writers() if has_state else None
-        self._rows_read = {
-            source: questions.rows_read(jvm.some(source.jstream))
-            for source in sources
-            if hasattr(source, "jstream")
-        }
+        self._figures = jvm.java.figures
+        self._has_watermark = has_watermark
+        self._sources = [source for source in sources if hasattr(source, "jstream")]
 
     def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
         """What each watermark operator of an executed plan saw."""
-        if self._event_times is None:
+        if not self._has_watermark:
             return []
-        return [_event_time_stats(*fields) for fields in _lines(self._event_times, plan)]
+        return [_event_time_stats(*fields) for fields in records_of(self._figures.eventTimes(plan))]
 
     def state_operators(self, plan: Any) -> list[StateOperatorProgress]:
         """The figures of each stateful operator."""
-        if self._state_progress is None:
+        if not self.has_state:
             return []
-        return [_state_operator(*fields) for fields in _lines(self._state_progress, plan)]
+        return [
+            _state_operator(*fields) for fields in records_of(self._figures.stateProgress(plan))
+        ]
 
     def state_store_writers(self, plan: Any) -> list[Any]:
         """The stateful operators of an executed plan."""
-        if self._state_writers is None:
-            return []
-        return self._jvm.to_list(self._state_writers.apply(plan))
+        return self._jvm.to_list(self._figures.stateWriters(plan)) if self.has_state else []
 
     def input_rows(self, plan: Any) -> dict[DataStream, int]:
         """The rows read from each source; one that is scanned twice counts twice."""
-        return {source: int(rows.apply(plan)) for source, rows in self._rows_read.items()}
+        return {
+            source: int(self._figures.rowsRead(plan, source.jstream)) for source in self._sources
+        }
 
     def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
         """What `DataFrame.observe` collected in the batch."""
@@ -95,11 +91,6 @@ class PlanStatistics:
             event_time=_event_time(event_time),
             observed_metrics=observed,
         )
-
-
-def _lines(question: Any, plan: Any) -> list[list[str]]:
-    """The lines of an answer, each as its fields."""
-    return [line.split("\t") for line in str(question.apply(plan)).split("\n") if line]
 
 
 def _event_time_stats(

@@ -11,16 +11,25 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedError
 from penstock.spark.gateway import Jvm
 from penstock.spark.internals import INTERNAL_CLASSES, SUPPORTED_VERSIONS
+from penstock.spark.java_side import joined, members_alone, records_of
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether one of Spark's internal classes is there."""
+    """Whether one of Spark's internal classes is there, with all members that are in use.
+
+    `missing` are those that are not, as `member/number of parameters`.
+    """
 
     name: str
     class_name: str
     needed_for: str
     found: bool
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        members = f", without {', '.join(self.missing)}" if self.missing else ""
+        return f"{self.class_name}{members} (needed for {self.needed_for})"
 
 
 def require_supported(spark: Any) -> None:
@@ -36,10 +45,13 @@ def require_supported(spark: Any) -> None:
     if id(spark.sparkContext) in contexts:
         return
     version = spark.version
-    missing = [verdict for verdict in look_up_internals(spark) if not verdict.found]
-    if missing or version.rpartition(".")[0] not in SUPPORTED_VERSIONS:
+    jvm = Jvm.of(spark)
+    is_known = version.rpartition(".")[0] in SUPPORTED_VERSIONS
+    members = jvm.java.members if is_known else members_alone(jvm)
+    missing = [verdict for verdict in _look_up(members) if not verdict.found]
+    if missing or not is_known:
         supported = ", ".join(f"{minor}.x" for minor in SUPPORTED_VERSIONS)
-        listed = "".join(f"\n  {v.class_name} (needed for {v.needed_for})" for v in missing)
+        listed = "".join(f"\n  {verdict}" for verdict in missing)
         raise UnsupportedError(
             f"Spark {version} is not supported; this release of Penstock runs on Spark {supported}."
             + (f" Of Spark's internals these are missing:{listed}" if missing else "")
@@ -49,16 +61,35 @@ def require_supported(spark: Any) -> None:
 
 def look_up_internals(spark: SparkSession) -> list[Verdict]:
     """A verdict for each class in the table of internals."""
-    jvm = Jvm.of(spark)
-    verdicts = []
-    for name, internal in INTERNAL_CLASSES.items():
-        try:
-            jvm.java_class(name)
-            found = True
-        except Exception:
-            found = False
-        verdicts.append(Verdict(name, internal.name, internal.needed_for, found))
-    return verdicts
+    return _look_up(members_alone(Jvm.of(spark)))
+
+
+def java_problem(spark: SparkSession) -> str | None:
+    """What Penstock's Java classes miss in this Spark, None if they compile."""
+    try:
+        Jvm.of(spark).compile_java()
+    except UnsupportedError as exc:
+        return str(exc)
+    return None
+
+
+def _look_up(members: Any) -> list[Verdict]:
+    wanted = [
+        (internal.name, member, str(count))
+        for internal in INTERNAL_CLASSES.values()
+        for member, count in (("class", 0), *internal.members())
+    ]
+    answer = records_of(members.missing(joined(text for triple in wanted for text in triple)))
+    return [
+        Verdict(
+            name,
+            internal.name,
+            internal.needed_for,
+            not any(record[0] == internal.name for record in answer),
+            tuple(f"{m}/{n}" for owner, m, n in answer if owner == internal.name and m != "class"),
+        )
+        for name, internal in INTERNAL_CLASSES.items()
+    ]
 
 
 def pyspark_version() -> str:

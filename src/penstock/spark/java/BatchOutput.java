@@ -1,0 +1,47 @@
+import org.apache.spark.sql.Encoder;
+import scala.Option;
+import scala.runtime.AbstractFunction0;
+import scala.runtime.BoxedUnit;
+
+/** Hands on the planned batches of one query, all of which have the same columns. */
+public class BatchOutput {
+    private Encoder encoder;
+
+    /** Run a batch whose plan writes by itself: the rows written, null where nobody counts. */
+    public Long write(QueryExecution execution) {
+        dataset(execution).collect();  // runs the writer; a write has no rows to give back
+        SparkPlan plan = execution.executedPlan();
+        if (plan instanceof WriteToDataSourceV2Exec) {
+            Option progress = ((WriteToDataSourceV2Exec) plan).commitProgress();
+            if (progress.isDefined()) {
+                return Long.valueOf(((StreamWriterCommitProgress) progress.get()).numOutputRows());
+            }
+        }
+        return null;
+    }
+
+    /** Hand a batch to a sink of the first API, as one SQL execution. */
+    public void addBatch(final V1Sink sink, final long batchId, QueryExecution execution) {
+        final ClassicDataset rows = dataset(execution);
+        SQLExecution.withNewExecutionId(execution, Option.empty(), new AbstractFunction0() {
+            public Object apply() {
+                sink.addBatch(batchId, rows);
+                return BoxedUnit.UNIT;
+            }
+        });
+    }
+
+    /** The rows of a batch as an ordinary Dataset, cut off from the streaming plan behind them. */
+    public ClassicDataset frame(QueryExecution execution) {
+        boolean isStreaming = false;
+        boolean isFromCheckpoint = false;
+        LogicalPlan rows = LogicalRDD$.MODULE$.fromDataset(
+            execution.toRdd(), dataset(execution), isStreaming, isFromCheckpoint);
+        return ClassicDataset.ofRows((ClassicSession) execution.sparkSession(), rows);
+    }
+
+    private ClassicDataset dataset(QueryExecution execution) {
+        if (encoder == null) { encoder = ExpressionEncoder.apply(execution.analyzed().schema()); }
+        return new ClassicDataset(execution, encoder);
+    }
+}

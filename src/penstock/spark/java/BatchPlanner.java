@@ -1,0 +1,90 @@
+import java.util.UUID;
+import org.apache.spark.sql.streaming.OutputMode;
+import scala.Option;
+import scala.collection.mutable.HashMap;
+
+/** Makes Spark's execution of each batch of a query out of the plan that writes it. */
+public class BatchPlanner {
+    private final ClassicSession session;
+    private final StreamingPlan leaves;
+    private final LogicalPlan write;
+    private final OutputMode outputMode;
+    private final String statePath;
+    private final UUID queryId;
+    private final UUID runId;
+    private final HashMap stateIds;
+    private final HashMap stateSchemas = new HashMap();
+    private final boolean isTerminating;
+    private final boolean readsClock;
+    private final WatermarkPropagator propagator;
+
+    BatchPlanner(
+            ClassicSession session, StreamingPlan leaves, LogicalPlan write, OutputMode outputMode,
+            String statePath, String queryId, String runId, HashMap stateIds,
+            boolean isTerminating) {
+        this.session = session;
+        this.leaves = leaves;
+        this.write = write;
+        this.outputMode = outputMode;
+        this.statePath = statePath;
+        this.queryId = UUID.fromString(queryId);
+        this.runId = UUID.fromString(runId);
+        this.stateIds = stateIds;
+        this.isTerminating = isTerminating;
+        readsClock = write.containsPattern(TreePattern.CURRENT_LIKE());
+        propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
+    }
+
+    /** The execution of a batch whose leaves have the data that was set last. */
+    public QueryExecution execution(
+            long batchId, long timestampMs, OffsetSeqMetadataBase before,
+            OffsetSeqMetadataBase metadata, boolean isFirst, boolean isAnalyzed) {
+        LogicalPlan plan = leaves.withData(write);
+        if (readsClock) { plan = atTime(plan, timestampMs); }
+        plan = plan instanceof WriteToMicroBatchDataSource
+            ? (LogicalPlan) ((WriteToMicroBatchDataSource) plan).withNewBatchId(batchId)
+            : (LogicalPlan) ((WriteToMicroBatchDataSourceV1) plan).withNewBatchId(batchId);
+        if (isAnalyzed) { plan.setAnalyzed(); }
+        return executionOf(plan, batchId, before, metadata, isFirst);
+    }
+
+    /** The execution of any plan without streaming leaves as if it were the batch's. */
+    public QueryExecution executionOf(
+            LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
+            OffsetSeqMetadataBase metadata, boolean isFirst) {
+        return ${new IncrementalExecution(
+            sparkSession = session, logicalPlan = plan, outputMode = outputMode,
+            checkpointLocation = statePath, queryId = queryId, runId = runId,
+            currentBatchId = batchId, prevOffsetSeqMetadata = Option.apply(before),
+            offsetSeqMetadata = metadata, watermarkPropagator = propagator,
+            isFirstBatch = isFirst, currentStateStoreCkptId = stateIds,
+            stateSchemaMetadatas = stateSchemas, mode = CommandExecutionMode.ALL(),
+            isTerminatingTrigger = isTerminating, isRealTimeMode = false)};
+    }
+
+    /** Whether Spark's analyzer left the plan of a batch as it was. */
+    public boolean isUnchangedByAnalysis(QueryExecution execution) {
+        return execution.analyzed().fastEquals(execution.logical());
+    }
+
+    /** Let go of the watermarks up to a batch. */
+    public void purgeWatermarks(long batchId) { propagator.purge(batchId); }
+
+    /** A plan that reads the time of a batch wherever it would read the clock. */
+    private static LogicalPlan atTime(LogicalPlan plan, final long timestampMs) {
+        return (LogicalPlan) plan.transformAllExpressions(new Everywhere() {
+            Object of(Object node) {
+                // By name, since not all of them are in every Spark.
+                String kind = node.getClass().getSimpleName().replace("Nanos", "");
+                boolean hasZone = kind.equals("LocalTimestamp") || kind.equals("CurrentDate");
+                if (!hasZone && !kind.equals("CurrentTimestamp")) { return node; }
+                // current_timestamp has no time zone, and Spark wants its replacement to have one.
+                return ${new CurrentBatchTimestamp(
+                    timestampMs = timestampMs, dataType = ((Expression) node).dataType(),
+                    timeZoneId = hasZone
+                        ? ((TimeZoneAwareExpression) node).timeZoneId()
+                        : Option.apply("Dummy TimeZoneId"))};
+            }
+        });
+    }
+}

@@ -1,0 +1,215 @@
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.TreeMap;
+import java.util.UUID;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics;
+import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.Trigger;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Map$;
+import scala.collection.mutable.HashMap;
+import scala.runtime.AbstractFunction2;
+import scala.runtime.BoxedUnit;
+
+/** What Python calls to start a query, each step in one call. */
+public class Start {
+    public StreamingPlan plan(LogicalPlan analyzed) { return new StreamingPlan(analyzed); }
+
+    /** A record of each streaming leaf: its options, keys and values by turns. */
+    public String sourceOptions(LogicalPlan analyzed) {
+        return new StreamingPlan(analyzed).sourceOptions();
+    }
+
+    public BatchPlanner planner(
+            ClassicSession session, StreamingPlan leaves, LogicalPlan write, OutputMode outputMode,
+            String statePath, String queryId, String runId, HashMap stateIds,
+            boolean isTerminating) {
+        return new BatchPlanner(
+            session, leaves, write, outputMode, statePath, queryId, runId, stateIds, isTerminating);
+    }
+
+    public BatchOutput output() { return new BatchOutput(); }
+
+    public Figures figures() { return new Figures(); }
+
+    /** The values of settings: after a `=` where there is one, and a `!` before what is set. */
+    public String settings(ClassicSession session, String keys) {
+        Records values = new Records();
+        for (String key : Records.fields(keys)) {
+            Option value = session.conf().getOption(key);
+            boolean isSet = session.sessionState().conf().contains(key);
+            values.add((isSet ? "!" : "") + (value.isDefined() ? "=" + value.get() : ""));
+        }
+        return values.toString();
+    }
+
+    /** Make settings; keys and values come by turns. */
+    public void configure(ClassicSession session, String keysAndValues) {
+        String[] texts = Records.fields(keysAndValues);
+        for (int i = 0; i + 1 < texts.length; i += 2) {
+            session.conf().set(texts[i], texts[i + 1]);
+        }
+    }
+
+    /** The settings that a query keeps for good, as an entry of its offset log has them. */
+    public String recordable(ClassicSession session) {
+        return OffsetSeqMetadata$.MODULE$.apply(0L, 0L, session.conf()).json();
+    }
+
+    /** Make the settings that an entry of the offset log has. */
+    public void restore(ClassicSession session, String metadata) {
+        OffsetSeqMetadata recorded = OffsetSeqMetadata$.MODULE$.apply(metadata);
+        OffsetSeqMetadata$.MODULE$.setSessionConf(recorded, session.sessionState().conf());
+    }
+
+    /** Keys and values by turns as a Map. */
+    public Map map(String keysAndValues) {
+        String[] texts = Records.fields(keysAndValues);
+        HashMap map = new HashMap();
+        for (int i = 0; i + 1 < texts.length; i += 2) {
+            map.put(texts[i], texts[i + 1]);
+        }
+        return (Map) Map$.MODULE$.from(map);
+    }
+
+    /** Make a session the active one, or none; the one that was active before, or null. */
+    public ClassicSession activate(ClassicSession session) {
+        Option before = ClassicSession.getActiveSession();
+        if (session == null) {
+            ClassicSession.clearActiveSession();
+        } else {
+            ClassicSession.setActiveSession(session);
+        }
+        return before.isDefined() ? (ClassicSession) before.get() : null;
+    }
+
+    /**
+     * Let Spark's analyzer check a query and find out where its checkpoint is. It only hands the
+     * trigger on to an engine, which is not Spark's: any will do.
+     */
+    public LogicalPlan analyze(
+            ClassicDataset rows, String queryName, String sinkName, String checkpoint,
+            boolean mayBeTemporary, boolean recovers, Table sink, OutputMode outputMode,
+            Tuple2 catalogAndIdent, Object catalogTable) {
+        rows.queryExecution().assertAnalyzed();
+        SessionState state = ((ClassicSession) rows.sparkSession()).sessionState();
+        LogicalPlan statement = ${new WriteToStreamStatement(
+            userSpecifiedName = Option.apply(queryName),
+            userSpecifiedSinkName = Option.apply(sinkName),
+            userSpecifiedCheckpointLocation = Option.apply(checkpoint),
+            useTempCheckpointLocation = mayBeTemporary, recoverFromCheckpointLocation = recovers,
+            sink = sink, outputMode = outputMode, hadoopConf = state.newHadoopConf(),
+            trigger = Trigger.ProcessingTime(0L), inputQuery = rows.queryExecution().analyzed(),
+            catalogAndIdent = Option.apply(catalogAndIdent),
+            catalogTable = Option.apply(catalogTable))};
+        return state.executePlan(statement, CommandExecutionMode.ALL()).analyzed();
+    }
+
+    /** The table of a format of the second API, if it can be streamed to; else null. */
+    public Table tableOf(ClassicSession session, String format, Map options, StructType schema)
+            throws Exception {
+        SQLConf conf = session.sessionState().conf();
+        Class kind = DataSource$.MODULE$.lookupDataSource(format, conf);
+        String disabled = "," + session.conf().get("spark.sql.streaming.disabledV2Writers") + ",";
+        // Spark's file sources of the second API do not stream yet.
+        if (!TableProvider.class.isAssignableFrom(kind)
+            || FileDataSourceV2.class.isAssignableFrom(kind)
+            || disabled.contains("," + kind.getCanonicalName() + ",")) {
+            return null;
+        }
+        TableProvider provider =
+            (TableProvider) kind.getConstructor(new Class[0]).newInstance(new Object[0]);
+        if (provider instanceof PythonDataSourceV2) {
+            ((PythonDataSourceV2) provider).setShortName(format);
+        }
+        TreeMap given = new TreeMap(String.CASE_INSENSITIVE_ORDER);
+        given.putAll(asJava(DataSourceV2Utils.extractSessionConfigs(provider, conf)));
+        for (Object key : asJava(options).keySet()) { given.remove(key); }
+        given.putAll(asJava(options));
+        Table table = DataSourceV2Utils.getTableFromProvider(
+            provider, new CaseInsensitiveStringMap(given),
+            Option.apply(provider.supportsExternalMetadata() ? schema : null));
+        return table instanceof SupportsWrite
+            && table.capabilities().contains(TableCapability.STREAMING_WRITE) ? table : null;
+    }
+
+    private static java.util.Map asJava(Map map) {
+        return scala.jdk.javaapi.CollectionConverters.asJava(map);
+    }
+
+    /** A stream's own name, then what it can do, as the fields of one record. */
+    public String describeStream(SparkDataStream stream) throws NoSuchMethodException {
+        boolean admits = stream instanceof SupportsAdmissionControl;
+        boolean reports = admits && stream.getClass().getMethod("reportLatestOffset", new Class[0])
+            .getDeclaringClass() != SupportsAdmissionControl.class;
+        return new Records().add(stream).add(admits)
+            .add(stream instanceof SupportsTriggerAvailableNow)
+            .add(stream instanceof AcceptsLatestSeenOffset)
+            .add(stream instanceof ReportsSourceMetrics).add(reports).toString();
+    }
+
+    /** A sink's own name, whether it is of the first or of the second API, and what it can do. */
+    public String describeSink(Object sink) {
+        return new Records().add(sink).add(sink instanceof V1Sink)
+            .add(sink instanceof SupportsWrite).add(sink instanceof ReportsSinkMetrics)
+            .add(sink instanceof FileStreamSink).toString();
+    }
+
+    /** A sink that does nothing, for the plan of a query whose batches go to Python. */
+    public V1Sink noSink() {
+        return ${new ForeachBatchSink(
+            batchWriter = new AbstractFunction2() {
+                public Object apply(Object batch, Object batchId) {
+                    return BoxedUnit.UNIT;
+                }
+            },
+            encoder = ExpressionEncoder.apply(new StructType()))};
+    }
+
+    /** The plan of a batch of a V1 source; the text of its plan if it is not a streaming one. */
+    public Object batchOf(Source source, Object start, Object end) {
+        ClassicDataset rows = (ClassicDataset) source.getBatch(Option.apply(start), (V1Offset) end);
+        return rows.isStreaming() ? rows.logicalPlan() : rows.queryExecution().logical().toString();
+    }
+
+    /** Tell Spark's listeners of the record of a trigger; how many a session wants kept now. */
+    public int postProgress(QueryManager listeners, ClassicSession session, String json) {
+        listeners.postListenerEvent(new QueryProgressEvent(QueryProgress$.MODULE$.fromJson(json)));
+        return session.sessionState().conf().streamingProgressRetention();
+    }
+
+    /** Gauges of this name in the metrics system of an application, from now until `remove`. */
+    public QueryGauges gauges(SparkContext context, String name) throws Throwable {
+        return new QueryGauges(metricsSystem(context), name);
+    }
+
+    /**
+     * The metrics system of an application, found by its signature: reflection over SparkEnv fails
+     * where a class that another of its methods mentions is not on the class path.
+     */
+    public MetricsSystem metricsSystem(SparkContext context) throws Throwable {
+        return (MetricsSystem) MethodHandles.publicLookup()
+            .findVirtual(
+                SparkEnv.class, "metricsSystem", MethodType.methodType(MetricsSystem.class))
+            .invokeWithArguments(new Object[] {context.env()});
+    }
+
+    /** Whether Spark's own engine runs a query in this JVM. */
+    public boolean isRunBySpark(ClassicSession session, String queryId) {
+        return session.sharedState().activeStreamingQueries().containsKey(UUID.fromString(queryId));
+    }
+}

@@ -1,0 +1,225 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.collection.mutable.ListBuffer;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The analyzed plan of a query: what is in it, and the data that its streaming leaves have now. */
+public class StreamingPlan {
+    private final LogicalPlan plan;
+    private final List leaves;
+    private final LogicalPlan[] data;
+    private final StreamingDataSourceV2ScanRelation[] scans;
+
+    StreamingPlan(LogicalPlan plan) {
+        this.plan = plan;
+        leaves = leavesBelow(plan);
+        data = new LogicalPlan[leaves.size()];
+        scans = new StreamingDataSourceV2ScanRelation[leaves.size()];
+    }
+
+    /** Answers in records: of each operator, of each watermark, and of each streaming leaf. */
+    public String describe() {
+        Records records = new Records();
+        for (Iterator nodes = everyNode(plan); nodes.hasNext();) {
+            LogicalPlan node = (LogicalPlan) nodes.next();
+            boolean joinsStreams = node instanceof Join
+                && ((Join) node).left().isStreaming() && ((Join) node).right().isStreaming();
+            boolean hasNoKeys = node instanceof Aggregate
+                && ((Aggregate) node).groupingExpressions().isEmpty();
+            records.add("operator").add(node.getClass().getSimpleName());
+            records.add(node.isStreaming()).add(joinsStreams).add(hasNoKeys).end();
+            if (node instanceof EventTimeWatermark) {
+                EventTimeWatermark watermark = (EventTimeWatermark) node;
+                records.add("watermark").add(watermark.nodeId()).add(watermark.eventTime().name());
+                records.add(EventTimeWatermark.getDelayMs(watermark.delay()));
+                List below = leavesBelow(node);
+                for (int i = 0; i < below.size(); i++) {
+                    records.add(leaves.indexOf(below.get(i)));
+                }
+                records.end();
+            }
+        }
+        for (int i = 0; i < leaves.size(); i++) {
+            describeLeaf(leaf(i), records);
+        }
+        return records.toString();
+    }
+
+    private void describeLeaf(LogicalPlan node, Records records) {
+        DataSource v1 = v1Source(node);
+        Option name = ((HasStreamingSourceIdentifyingName) node).sourceIdentifyingName().nameOpt();
+        boolean isV2 = node instanceof StreamingRelationV2;
+        records.add("leaf").add(leaves.indexOf(node)).add(isV2);
+        records.add(name.isDefined() ? "=" + name.get() : "").add(v1 != null);
+        records.add(!isV2 && v1.catalogTable().isDefined());
+        records.add(v1 != null && FileFormat.class.isAssignableFrom(v1.providingClass()));
+        records.add(hasFileMetadata(node));
+        if (isV2) {
+            StreamingRelationV2 v2 = (StreamingRelationV2) node;
+            Object provider = v2.source().isDefined() ? v2.source().get() : null;
+            records.add(v2.sourceName()).add(provider == null ? "" : "[" + provider + "]");
+            records.add(v2.table().capabilities().contains(TableCapability.MICRO_BATCH_READ));
+            records.add(provider == null ? "" : provider.getClass().getCanonicalName());
+            records.add(v2.table()).add(v2.sourceName());
+        } else {
+            records.add(((StreamingRelation) node).sourceName()).add("[" + v1 + "]");
+            records.add(false).add("").add("").add(v1.className());
+        }
+        addOptions(node, records);
+        records.end();
+    }
+
+    /** A record of each streaming leaf: its options. */
+    String sourceOptions() {
+        Records records = new Records();
+        for (int i = 0; i < leaves.size(); i++) {
+            addOptions(leaf(i), records);
+            records.end();
+        }
+        return records.toString();
+    }
+
+    /** Adds the options that a leaf was given to a record, keys and values by turns. */
+    private static void addOptions(LogicalPlan node, Records records) {
+        java.util.Map options = node instanceof StreamingRelationV2
+            ? ((StreamingRelationV2) node).extraOptions().asCaseSensitiveMap()
+            : CollectionConverters.asJava(((StreamingRelation) node).dataSource().options());
+        for (Object option : options.entrySet()) {
+            java.util.Map.Entry entry = (java.util.Map.Entry) option;
+            records.add(entry.getKey()).add(entry.getValue());
+        }
+    }
+
+    public LogicalPlan leaf(int index) { return (LogicalPlan) leaves.get(index); }
+
+    public LogicalPlan data(int index) { return data[index]; }
+
+    /** Open the stream of Spark's second API that a leaf reads. */
+    public SparkDataStream openV2(int index, String path) {
+        StreamingRelationV2 node = (StreamingRelationV2) leaf(index);
+        ScanBuilder builder = ((SupportsRead) node.table()).newScanBuilder(node.extraOptions());
+        if (builder instanceof SupportsPushDownRequiredColumns) {
+            ((SupportsPushDownRequiredColumns) builder).pruneColumns(node.schema());
+        }
+        Scan scan = builder.build();
+        StreamingDataSourceV2Relation relation = ${new StreamingDataSourceV2Relation(
+            table = node.table(), output = node.output(),
+            catalog = node.catalog(), identifier = node.identifier(),
+            options = node.extraOptions(), metadataPath = path,
+            realTimeModeDuration = Option.empty(),
+            sourceIdentifyingName = node.sourceIdentifyingName())};
+        scans[index] = scan(relation, scan, scan.toMicroBatchStream(path), null, null);
+        return scans[index].stream();
+    }
+
+    /** Open the source of Spark's first API that a leaf reads, in the query's own session. */
+    public SparkDataStream openV1(int index, ClassicSession session, String path) {
+        DataSource source = v1Source(leaf(index));
+        return ${new DataSource(
+            sparkSession = session, className = source.className(), paths = source.paths(),
+            userSpecifiedSchema = source.userSpecifiedSchema(),
+            partitionColumns = source.partitionColumns(), bucketSpec = source.bucketSpec(),
+            options = source.options(), catalogTable = source.catalogTable(),
+            userSpecifiedStreamingSourceName = source.userSpecifiedStreamingSourceName())}
+            .createSource(path);
+    }
+
+    /** Give a leaf no rows. Spark need not track where they would come from. */
+    public void setEmpty(int index) {
+        data[index] = ${new LocalRelation(
+            output = leaf(index).output(), data = Nil$.MODULE$, isStreaming = true,
+            stream = Option.empty())};
+    }
+
+    /** Give a leaf the rows between two offsets of its stream. */
+    public void setScan(int index, Offset start, Offset end) {
+        StreamingDataSourceV2ScanRelation known = scans[index];
+        data[index] = scan(known.relation(), known.scan(), known.stream(), start, end);
+    }
+
+    /** Give a leaf the rows of a plan, under its own columns. Null, or columns that do not fit. */
+    public String setPlan(int index, LogicalPlan rows, final SparkDataStream stream) {
+        Seq wanted = leaf(index).output();
+        if (rows.output().size() != wanted.size()) { return rows.output().mkString(","); }
+        LogicalPlan named = (LogicalPlan) rows.transformUp(new Everywhere() {
+            Object of(Object node) {
+                return node instanceof StreamSourceAwareLogicalPlan
+                    ? ((StreamSourceAwareLogicalPlan) node).withStream(stream) : node;
+            }
+        });
+        ListBuffer columns = new ListBuffer();
+        for (int i = 0; i < wanted.size(); i++) {
+            Attribute from = (Attribute) rows.output().apply(i);
+            Attribute to = (Attribute) wanted.apply(i);
+            columns.addOne(${new Alias(
+                child = from, name = to.name(), exprId = to.exprId(), qualifier = Nil$.MODULE$,
+                explicitMetadata = Option.apply(from.metadata()),
+                nonInheritableMetadataKeys = Nil$.MODULE$)});
+        }
+        data[index] = ${new Project(projectList = columns.toList(), child = named)};
+        return null;
+    }
+
+    /** The plan that writes this one, with data in place of the streaming leaves. */
+    LogicalPlan withData(LogicalPlan write) {
+        return (LogicalPlan) write.transform(new Everywhere() {
+            Object of(Object node) {
+                int index = isStreamingLeaf(node) ? leaves.indexOf(node) : -1;
+                return index < 0 ? node : data[index];
+            }
+        });
+    }
+
+    private StreamingDataSourceV2ScanRelation scan(
+            StreamingDataSourceV2Relation relation, Scan scan, SparkDataStream stream,
+            Offset start, Offset end) {
+        return ${new StreamingDataSourceV2ScanRelation(
+            relation = relation, scan = scan, output = relation.output(), stream = stream,
+            startOffset = Option.apply(start), endOffset = Option.apply(end))};
+    }
+
+    private static boolean hasFileMetadata(LogicalPlan node) {
+        for (Iterator columns = node.output().iterator(); columns.hasNext();) {
+            AttributeReference column = (AttributeReference) columns.next();
+            if (FileSourceMetadataAttribute.unapply(column).isDefined()) { return true; }
+        }
+        return false;
+    }
+
+    /** What a leaf reads by the first API; null for one that only the second knows. */
+    private static DataSource v1Source(LogicalPlan node) {
+        if (node instanceof StreamingRelationV2) {
+            Option v1 = ((StreamingRelationV2) node).v1Relation();
+            return v1.isDefined() ? ((StreamingRelation) v1.get()).dataSource() : null;
+        }
+        return ((StreamingRelation) node).dataSource();
+    }
+
+    private static boolean isStreamingLeaf(Object node) {
+        return node instanceof StreamingRelation || node instanceof StreamingRelationV2;
+    }
+
+    private static List leavesBelow(LogicalPlan plan) {
+        List found = new ArrayList();
+        for (Iterator nodes = everyNode(plan); nodes.hasNext();) {
+            Object node = nodes.next();
+            if (isStreamingLeaf(node)) { found.add(node); }
+        }
+        return found;
+    }
+
+    private static Iterator everyNode(LogicalPlan plan) {
+        return plan.collect(new InstancesOf(LogicalPlan.class)).iterator();
+    }
+}

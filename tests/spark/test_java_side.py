@@ -1,0 +1,194 @@
+"""The Java classes: that they fit the Spark at hand or say where not, and what they notice."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+import penstock.spark.internals
+from penstock.errors import UnsupportedError
+from penstock.spark.gateway import Jvm
+from penstock.spark.internals import INTERNAL_CLASSES, InternalClass, arranged
+from penstock.spark.java_side import JavaFile, compiled, java_files
+from penstock.spark.leaves import source_options
+from penstock.spark.support import look_up_internals
+
+
+class Answering:
+    """A source that answers every request with one and the same Dataset."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def getBatch(self, start: Any, end: Any) -> Any:
+        return self._dataset
+
+    class Java:
+        implements = ("org.apache.spark.sql.execution.streaming.Source",)
+
+
+def plan_of_batch(session: SparkSession, dataset: Any) -> Any:
+    jvm = Jvm.of(session)
+    ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
+    end = jvm.cls("org.apache.spark.sql.execution.streaming.runtime.LongOffset")(1)
+    return jvm.java.start.batchOf(Answering(dataset), None, end)
+
+
+def leaf_and_batch(session: SparkSession, *columns: str) -> tuple[Any, Any]:
+    """The plan of a stream of two columns, whose one leaf it is, and the plan of a batch."""
+    jvm = Jvm.of(session)
+    leaf = session.readStream.format("rate").load()._jdf.logicalPlan()
+    assert leaf.children().isEmpty()
+    batch = session.range(1).selectExpr(*columns)._jdf.logicalPlan()
+    return jvm.java.start.plan(leaf), batch
+
+
+def any_stream(jvm: Jvm) -> Any:
+    return jvm.new(
+        "MarkerStream",
+        rowsPerBatch=1,
+        numPartitions=1,
+        startTimestamp=0,
+        advanceMsPerBatch=1,
+        options=jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty(),
+    )
+
+
+def test_a_batch_of_a_stream_is_its_plan(session: SparkSession) -> None:
+    stream = session.readStream.format("rate").load()._jdf
+    assert plan_of_batch(session, stream).equals(stream.logicalPlan())
+
+
+def test_a_batch_that_is_not_of_a_stream_is_the_text_of_its_plan(session: SparkSession) -> None:
+    rows = session.range(3)._jdf
+    assert plan_of_batch(session, rows) == rows.queryExecution().logical().toString()
+
+
+def test_a_plan_takes_the_columns_of_the_leaf(session: SparkSession) -> None:
+    jvm = Jvm.of(session)
+    plan, batch = leaf_and_batch(session, "id as c", "id + 1 as d")
+    assert plan.setPlan(0, batch, any_stream(jvm)) is None
+    wanted, found = jvm.to_list(plan.leaf(0).output()), jvm.to_list(plan.data(0).output())
+    assert plan.data(0).child().equals(batch)
+    assert [(c.name(), c.exprId().toString()) for c in found] == [
+        (c.name(), c.exprId().toString()) for c in wanted
+    ]
+
+
+def test_a_plan_with_other_columns_is_not_put_there(session: SparkSession) -> None:
+    plan, batch = leaf_and_batch(session, "id")
+    assert plan.setPlan(0, batch, any_stream(Jvm.of(session))) == batch.output().mkString(",")
+    assert plan.data(0) is None
+
+
+def test_options_may_hold_the_characters_that_end_a_field(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    jvm = Jvm.of(session)
+    options = {"sep": "\x1f", "lineSep": "\x1e", "comment": "%", "100%1F": "", "nullValue": "%25"}
+    made = jvm.scala_map(options)
+    assert {key: made.apply(key) for key in options} == options
+    files = session.readStream.options(**options).schema("a string").csv(str(tmp_path))
+    rates = session.readStream.format("rate").options(**options).load()
+    for stream in (files, rates):
+        (found,) = source_options(jvm, stream._jdf.queryExecution().analyzed())
+        assert {key: found[key] for key in options} == options
+
+
+def problem_with(session: SparkSession, *lines: str) -> str:
+    file = JavaFile("Moved.java", "\n".join(("import scala.Option;", "class Moved {", *lines, "}")))
+    with pytest.raises(UnsupportedError) as raised:
+        compiled(Jvm.of(session), [JavaFile("Before.java", "class Before {}\n"), file])
+    return str(raised.value)
+
+
+def test_a_method_that_has_moved_is_named_with_its_file_and_line(session: SparkSession) -> None:
+    problem = problem_with(
+        session, "  Option none = Option.empty();", "  Object f(LogicalPlan p) { return p.gone(); }"
+    )
+    assert "Moved.java, line 4: " in problem
+    assert '"gone"' in problem
+    assert "return p.gone();" in problem
+
+
+def test_a_class_that_has_moved_is_named_too(session: SparkSession) -> None:
+    problem = problem_with(session, "  Object f() { return new org.apache.spark.sql.Gone(); }")
+    assert "Moved.java, line 3: " in problem
+    assert "Gone" in problem
+
+
+def test_a_constructor_that_takes_something_else_is_named_by_its_line(
+    session: SparkSession,
+) -> None:
+    problem = problem_with(
+        session,
+        "  Object f(LogicalPlan plan) {",
+        "    return ${new Project(",
+        "        projectList = plan,",
+        "        child = plan)};",
+        "  }",
+        "  Object g() { return gone; }",
+    )
+    assert "Moved.java, line 4: " in problem
+
+
+def test_a_construction_keeps_the_lines_after_it_where_they_were(session: SparkSession) -> None:
+    problem = problem_with(
+        session,
+        "  Object f(LogicalPlan plan) {",
+        "    return ${new StreamingExplainCommand(",
+        "        extended = true,",
+        "        queryExecution = null)};",
+        "  }",
+        "  Object g() { return gone; }",
+    )
+    assert "Moved.java, line 8: " in problem
+
+
+def test_a_class_of_the_table_that_is_elsewhere_is_found_where_it_is_used(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = replace(INTERNAL_CLASSES["SQLExecution"], name="org.apache.spark.sql.SQLExecution")
+    monkeypatch.setitem(INTERNAL_CLASSES, "SQLExecution", moved)
+    with pytest.raises(UnsupportedError, match=r"BatchOutput\.java, line \d+: .*SQLExecution"):
+        Jvm(session.sparkContext._gateway).compile_java()
+
+
+def test_arguments_come_in_the_order_of_the_table_and_others_are_left_out() -> None:
+    keywords = {"child": "c", "projectList": "p", "ofAnotherSpark": "x"}
+    assert arranged("Project", keywords) == ["p", "c"]
+    with pytest.raises(KeyError, match="projectList"):
+        arranged("Project", {"child": "c"})
+
+
+def test_a_member_that_is_missing_is_found_to_be(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [verdict for verdict in look_up_internals(session) if not verdict.found] == []
+    project = INTERNAL_CLASSES["Project"]
+    moved = replace(project, new="projectList, child, gone", methods="child() gone() child(gone)")
+    monkeypatch.setitem(INTERNAL_CLASSES, "Project", moved)
+    monkeypatch.setitem(INTERNAL_CLASSES, "Gone", InternalClass("org.apache.Gone", "a test"))
+    missing = [verdict for verdict in look_up_internals(session) if not verdict.found]
+    assert [(verdict.name, verdict.missing) for verdict in missing] == [
+        ("Project", ("new/3", "gone/0", "child/1")),
+        ("Gone", ()),
+    ]
+
+
+def test_everything_in_the_table_is_in_use() -> None:
+    java = "\n".join(file.text for file in java_files())
+    folder = Path(penstock.spark.internals.__file__).parent
+    python = "\n".join(
+        file.read_text() for file in folder.glob("*.py") if file.name != "internals.py"
+    )
+    for name, internal in INTERNAL_CLASSES.items():
+        assert f'"{name}"' in python or re.search(rf"\b{name}\b", java) or internal.methods, name
+        for member, _ in internal.members():
+            assert member == "new" or re.search(rf"\b{member}\(|\b{member}\b", python), member
