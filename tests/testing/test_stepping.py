@@ -52,7 +52,7 @@ def test_one_trigger_a_call(
 ) -> None:
     query = writer.start()
     numbers.add_data([1])
-    assert not (checkpoint / "offsets").exists()
+    assert log_entries(checkpoint, "offsets") == []
     for batch_id in range(3):
         progress = query.step()
         assert progress is not None
