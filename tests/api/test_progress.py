@@ -35,7 +35,8 @@ def test_the_progress_of_a_batch(session: SparkSession) -> None:
     assert (progress.batchId, progress.numInputRows) == (1, 2)
     assert set(progress.durationMs) == PHASES
     assert progress.durationMs["triggerExecution"] >= progress.durationMs["addBatch"]
-    assert progress.batchDuration >= progress.durationMs["triggerExecution"]
+    # Of two clocks, as in Spark: whole milliseconds of each may differ by one.
+    assert progress.batchDuration >= progress.durationMs["triggerExecution"] - 1
     assert progress.inputRowsPerSecond > 0
     assert progress.processedRowsPerSecond > 0
     [source] = progress.sources

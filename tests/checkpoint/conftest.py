@@ -1,5 +1,7 @@
-"""The contract suite is no test module by its name, and still is to explain what failed."""
+"""These are no test modules by their names, and still are to explain what failed."""
 
 import pytest
 
-pytest.register_assert_rewrite("tests.checkpoint.file_contract")
+pytest.register_assert_rewrite(
+    "tests.checkpoint.file_contract", "tests.checkpoint.tools.checkpoints"
+)

@@ -26,8 +26,11 @@ _logger = logging.getLogger("some.application")
 
 
 @pytest.fixture(autouse=True)
-def _factory_as_before() -> Iterator[None]:
+def _logging_as_pytest_has_it(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """PySpark's loggers give every handler there is their own format, for good."""
     before = logging.getLogRecordFactory()
+    caplog.handler.setFormatter(logging.Formatter())
+    leave_query()
     yield
     leave_query()
     logging.setLogRecordFactory(before)

@@ -266,8 +266,10 @@ class StreamExecution:
         finally:
             self.life.started.set()
             self.life.initialized.set()
-            self._shut_down(error_class)
-            leave_query()
+            try:
+                self._shut_down(error_class)
+            finally:
+                leave_query()
 
     def _initialize_and_run(self) -> None:
         self.reporter.update_status("Initializing sources")

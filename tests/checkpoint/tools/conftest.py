@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.streams", "tests.checkpoint.tools.checkpoints")
+pytest.register_assert_rewrite("tests.streams")
 
 from tests.streams import session  # noqa: E402
 
