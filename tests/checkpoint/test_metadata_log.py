@@ -240,14 +240,22 @@ def test_purge_after_removes_what_is_behind(log: TextLog, files: LocalFiles) -> 
 
 
 def test_purge_may_run_beside_add(log: TextLog) -> None:
+    """What is purged is older than the newest entries, as a query has it."""
+    may_purge = threading.Semaphore(0)
+
     def purge() -> None:
         for before in range(0, 90, 7):
+            assert may_purge.acquire(timeout=30)
             log.purge(before)
 
     purging = threading.Thread(target=purge)
     purging.start()
-    fill(log, *range(100))
+    for batch_id in range(100):
+        fill(log, batch_id)
+        if batch_id >= 2 and (batch_id - 2) % 7 == 0:
+            may_purge.release()
     purging.join(30)
+    assert not purging.is_alive()
     log.purge(98)
     assert log.list_batches() == [98, 99]
     assert log.get(99) == "entry 99"
