@@ -17,7 +17,7 @@ DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print("\n".join(project["optional-dependencies"]["docs"]))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PARALLEL := -n $(WORKERS) --dist worksteal
-WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.java_home import find_java; print("Java:", find_java().description)'
+WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.jvm.java_home import find_java; print("Java:", find_java().description)'
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Penstock needs Python 3.11 or newer, as PySpark 4.3 does; $(PYTHON) is" \

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from penstock.spark.quiet import quiet_session
+from penstock.spark.jvm.quiet import quiet_session
 
 ENGINES = ("spark", "tuned", "penstock")
 """Spark as people run it; Spark with plain local files; Penstock as it is."""

@@ -33,7 +33,7 @@ from rich.console import Console
 
 import penstock
 from penstock.engine.faults import FaultPoint
-from penstock.spark.quiet import quiet_session
+from penstock.spark.jvm.quiet import quiet_session
 from penstock.testing.kill import KillAt
 
 FILES_AT_FIRST = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.java_home import prepare_environment
-from penstock.spark.quiet import SHORT_LIVED_JVM
+from penstock.spark.jvm.java_home import prepare_environment
+from penstock.spark.jvm.quiet import SHORT_LIVED_JVM
 
 # Of every JVM that a test starts, in whatever process.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)

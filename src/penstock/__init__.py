@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.observe.observatory import snapshots
     from penstock.observe.snapshot import QuerySnapshot
     from penstock.observe.watch import watch
-    from penstock.spark.python_source import PythonSource, read_stream
+    from penstock.spark.sources.python_source import PythonSource, read_stream
     from penstock.web.metrics import serve_metrics
     from penstock.web.server import serve_web
 
@@ -37,14 +37,14 @@ _HOMES = {
     "DataStreamWriter": "penstock.api.writer",
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.api.sink",
-    "PythonSource": "penstock.spark.python_source",
+    "PythonSource": "penstock.spark.sources.python_source",
     "QuerySnapshot": "penstock.observe.snapshot",
     "Replay": "penstock.debug.replay",
     "StreamingQuery": "penstock.api.query",
     "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
     "install": "penstock.api.install",
-    "read_stream": "penstock.spark.python_source",
+    "read_stream": "penstock.spark.sources.python_source",
     "replay": "penstock.debug.replay",
     "serve_metrics": "penstock.web.metrics",
     "serve_web": "penstock.web.server",

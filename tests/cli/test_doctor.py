@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from penstock.api.doctor import Diagnosis, Finding
 from penstock.cli.main import app
 from penstock.cli.output import TextOutput
-from penstock.spark.internals import INTERNAL_CLASSES
-from penstock.spark.support import Verdict
+from penstock.spark.jvm.internals import INTERNAL_CLASSES
+from penstock.spark.jvm.support import Verdict
 
 
 def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> None:

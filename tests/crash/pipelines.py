@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from penstock import write_stream
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.engine.faults import FaultPoint
-from penstock.spark.quiet import quiet_session
+from penstock.spark.jvm.quiet import quiet_session
 from penstock.testing.kill import KillAt
 
 ROWS_PER_FILE = 40

@@ -14,7 +14,7 @@ from penstock import read_stream, write_stream
 from penstock.debug.bisect_report import BisectReport, BisectTrial, brief
 from penstock.debug.bisection import Bisection
 from penstock.errors import MissingBatchError, SurgeryRefusedError, UnsupportedError
-from penstock.spark.sink_factory import SinkRequest
+from penstock.spark.sinks.sink_factory import SinkRequest
 from tests.streams import LineFiles, Numbers
 
 EXTENDED = pytest.mark.extended

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.engine.settings import KEYS
-from penstock.spark.gateway import Jvm
+from penstock.spark.jvm.gateway import Jvm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 PREFIX = "spark.sql.streaming."

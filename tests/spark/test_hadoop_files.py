@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from penstock import DataStreamWriter, StreamingQueryException, read_stream, write_stream
 from penstock.checkpoint import CheckpointFiles
 from penstock.engine.faults import FaultPoint
-from penstock.spark.gateway import Jvm
-from penstock.spark.hadoop_files import HadoopFiles
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.hadoop_files import HadoopFiles
 from tests.checkpoint.file_contract import FileContract
 from tests.streams import Numbers, column, log_entries, write_struck
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from penstock import read_stream, write_stream
 from penstock.engine.read_limit import ReadLimit
-from penstock.spark.failures import is_interruption
-from penstock.spark.gateway import Jvm
+from penstock.spark.jvm.failures import is_interruption
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import PATIENCE, Numbers, eventually
 
 RUN_ID = "a run"

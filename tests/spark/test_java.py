@@ -15,8 +15,8 @@ import pytest
 from pyspark import SparkContext
 
 from penstock.errors import JavaNotFoundError
-from penstock.spark import java_home as java_module
-from penstock.spark.java_home import VECTOR_FLAG, JavaRuntime, find_java, prepare_environment
+from penstock.spark.jvm import java_home as java_module
+from penstock.spark.jvm.java_home import VECTOR_FLAG, JavaRuntime, find_java, prepare_environment
 
 MakeJava = Callable[..., Path]
 

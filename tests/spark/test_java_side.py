@@ -11,13 +11,13 @@ import pytest
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-import penstock.spark.internals
+import penstock.spark
 from penstock.errors import UnsupportedError
-from penstock.spark.gateway import Jvm
-from penstock.spark.internals import INTERNAL_CLASSES, InternalClass, arranged
-from penstock.spark.java_side import JavaFile, compiled, java_files
-from penstock.spark.leaves import source_options
-from penstock.spark.support import look_up_internals
+from penstock.spark.batch.leaves import source_options
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.internals import INTERNAL_CLASSES, InternalClass, arranged
+from penstock.spark.jvm.java_side import JavaFile, compiled, java_files
+from penstock.spark.jvm.support import look_up_internals
 
 
 class Answering:
@@ -184,9 +184,9 @@ def test_a_member_that_is_missing_is_found_to_be(
 
 def test_everything_in_the_table_is_in_use() -> None:
     java = "\n".join(file.text for file in java_files())
-    folder = Path(penstock.spark.internals.__file__).parent
+    folder = Path(penstock.spark.__file__).parent
     python = "\n".join(
-        file.read_text() for file in folder.glob("*.py") if file.name != "internals.py"
+        file.read_text() for file in folder.rglob("*.py") if file.name != "internals.py"
     )
     for name, internal in INTERNAL_CLASSES.items():
         assert f'"{name}"' in python or re.search(rf"\b{name}\b", java) or internal.methods, name

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from penstock import write_stream
-from penstock.spark import plan_advice as advice
-from penstock.spark.gateway import Jvm
-from penstock.spark.known_options import SINKS, SOURCES, misspelt_in_sink, misspelt_in_source
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.plan import plan_advice as advice
+from penstock.spark.plan.known_options import SINKS, SOURCES, misspelt_in_sink, misspelt_in_source
 
 SQL = "org.apache.spark.sql"
 DATA_SOURCES = f"{SQL}.execution.datasources"

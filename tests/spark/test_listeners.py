@@ -24,8 +24,8 @@ from pyspark.sql.streaming.listener import (
 from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
 from penstock.engine.events import QueryProgressEvent as OurProgressEvent
 from penstock.engine.progress import SinkProgress, SourceProgress, StreamingQueryProgress
-from penstock.spark.gateway import Jvm
-from penstock.spark.jvm_events import to_jvm_event
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.session.jvm_events import to_jvm_event
 from tests.streams import LineFiles, Numbers, eventually
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import write_stream
-from penstock.spark.gateway import Jvm
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles
 
 ENGINES = ["spark", "penstock"]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from penstock import StreamingQueryException, read_stream, write_stream
 from penstock.engine.faults import FaultPoint
 from penstock.errors import WrongThreadError
-from penstock.spark.gateway import Jvm
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles, Numbers, column, logged_offsets, run_available, write_struck
 
 RATE = "org.apache.spark.sql.execution.streaming.sources.RateStreamProvider"
@@ -151,7 +151,7 @@ def of_both_apis(session: SparkSession, second: DataFrame, first: DataFrame) -> 
 
 def test_the_plan_is_bound_on_the_query_s_own_thread_only(session: SparkSession) -> None:
     from penstock.engine.triggers import ProcessingTimeTrigger
-    from penstock.spark.sink_factory import SinkRequest
+    from penstock.spark.sinks.sink_factory import SinkRequest
     from penstock.spark.start import StartRequest, open_query
 
     request = StartRequest(sink=SinkRequest("noop"), trigger=ProcessingTimeTrigger())

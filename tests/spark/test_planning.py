@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock import read_stream, write_stream
-from penstock.spark.planning import BatchPlanner
+from penstock.spark.plan.planning import BatchPlanner
 from tests.streams import LineFiles, Numbers, column
 
 

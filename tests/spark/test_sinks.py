@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from penstock import read_stream, write_stream
 from penstock.errors import UnknownSinkError
-from penstock.spark.gateway import Jvm
-from penstock.spark.sinks import V1Sink, V2Sink
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.sinks.batch_sinks import V1Sink, V2Sink
 from tests.streams import Numbers, column, log_entries
 
 

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.errors import UnsupportedError
-from penstock.spark import support
-from penstock.spark.gateway import Jvm
-from penstock.spark.internals import INTERNAL_CLASSES, InternalClass
-from penstock.spark.support import look_up_internals, require_supported
+from penstock.spark.jvm import support
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.internals import INTERNAL_CLASSES, InternalClass
+from penstock.spark.jvm.support import look_up_internals, require_supported
 from tests.streams import Numbers
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import write_stream
-from penstock.spark.gateway import Jvm
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles
 
 SOURCE = Path(__file__).with_name("TransactionalCatalog.java")

@@ -18,7 +18,7 @@ PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 from penstock import PythonSource, read_stream, write_stream
-from penstock.spark.java_home import prepare_environment
+from penstock.spark.jvm.java_home import prepare_environment
 
 class Numbers(PythonSource):
     def schema(self): return "n long"
@@ -169,7 +169,7 @@ RACER = """
 import sys
 from pyspark.sql import SparkSession
 from penstock import write_stream
-from penstock.spark.java_home import prepare_environment
+from penstock.spark.jvm.java_home import prepare_environment
 
 home = sys.argv[1]
 prepare_environment()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import EnvironmentProblemError
-from penstock.spark.internals import SUPPORTED_VERSIONS
-from penstock.spark.java_home import find_java
-from penstock.spark.quiet import quiet_session
-from penstock.spark.support import (
+from penstock.spark.jvm.internals import SUPPORTED_VERSIONS
+from penstock.spark.jvm.java_home import find_java
+from penstock.spark.jvm.quiet import quiet_session
+from penstock.spark.jvm.support import (
     Verdict,
     java_problem,
     look_up_internals,

@@ -21,7 +21,7 @@ from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
 from penstock.observe.observatory import OBSERVATORY
-from penstock.spark.session_facts import (
+from penstock.spark.session.session_facts import (
     conf_flag,
     is_run_by_spark,
     jvm_query_manager,

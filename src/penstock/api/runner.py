@@ -23,7 +23,7 @@ from penstock.api.manager import running_queries
 from penstock.api.run_log import logging_like_spark
 from penstock.api.script import report_uncaught, run_as_main
 from penstock.errors import PenstockError
-from penstock.spark.java_home import prepare_environment
+from penstock.spark.jvm.java_home import prepare_environment
 
 _logger = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 """Sources written in Python, for the rooms that do not speak to Spark themselves."""
 
-from penstock.spark.python_source import PythonSource, read_stream
+from penstock.spark.sources.python_source import PythonSource, read_stream
 
 __all__ = ["PythonSource", "read_stream"]

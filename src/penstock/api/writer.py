@@ -28,11 +28,11 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.errors import UnsupportedError
-from penstock.spark.plan_advice import warn_of_misspelt_sink_options
-from penstock.spark.session_facts import processing_time_trigger
-from penstock.spark.sink_factory import SinkRequest
+from penstock.spark.jvm.support import require_supported
+from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
+from penstock.spark.session.session_facts import processing_time_trigger
+from penstock.spark.sinks.sink_factory import SinkRequest
 from penstock.spark.start import StartRequest
-from penstock.spark.support import require_supported
 
 OptionValue = bool | float | int | str | None
 

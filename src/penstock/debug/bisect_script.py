@@ -18,7 +18,7 @@ from penstock.debug.bisect_report import BisectReport, brief
 from penstock.debug.bisection import Bisection
 from penstock.debug.unstarted_query import UnstartedQuery
 from penstock.errors import CheckpointError, ExecutionError, PenstockError, UnsupportedError
-from penstock.spark.sink_factory import SinkRequest
+from penstock.spark.sinks.sink_factory import SinkRequest
 
 _DEFAULT_LOCATION = "spark.sql.streaming.checkpointLocation"
 _QUIET = {"spark.ui.showConsoleProgress": "false"}

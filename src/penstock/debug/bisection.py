@@ -33,8 +33,8 @@ from penstock.engine.batch_parts import BatchPart
 from penstock.engine.hooks import Hooks
 from penstock.engine.triggers import OneTimeTrigger
 from penstock.errors import CheckpointError, MissingBatchError, UnsupportedError
-from penstock.spark.bisected_batch import BisectedBatch, location_of
-from penstock.spark.sink_factory import SinkRequest
+from penstock.spark.replay.bisected_batch import BisectedBatch, location_of
+from penstock.spark.sinks.sink_factory import SinkRequest
 from penstock.spark.start import StartRequest
 
 _CHECKPOINT = "checkpointLocation"

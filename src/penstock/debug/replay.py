@@ -8,7 +8,7 @@ from types import TracebackType
 
 from pyspark.sql import DataFrame
 
-from penstock.spark.replayed_batch import ReplayedBatch
+from penstock.spark.replay.replayed_batch import ReplayedBatch
 
 
 class Replay:

@@ -21,15 +21,15 @@ from penstock.engine.seam import QueryIdentity
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import Trigger
 from penstock.redaction import Redactor
-from penstock.spark.gateway import Jvm
-from penstock.spark.hadoop_files import HadoopFiles
-from penstock.spark.leaves import source_options
-from penstock.spark.query_plan import QuerySpec, SparkQueryPlan
-from penstock.spark.session import FILE_MANAGER_CLASS, SparkStreamSession
-from penstock.spark.sink_factory import SinkChoice, SinkFactory, SinkRequest
-from penstock.spark.sink_log import SKIP_KNOWN_BATCHES
-from penstock.spark.sink_names import require_sink_name
-from penstock.spark.support import require_supported
+from penstock.spark.batch.leaves import source_options
+from penstock.spark.batch.query_plan import QuerySpec, SparkQueryPlan
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.hadoop_files import HadoopFiles
+from penstock.spark.jvm.support import require_supported
+from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStreamSession
+from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
+from penstock.spark.sinks.sink_log import SKIP_KNOWN_BATCHES
+from penstock.spark.sinks.sink_names import require_sink_name
 
 _REDACTION_RULE = "spark.redaction.regex"
 

@@ -1,0 +1,267 @@
+"""The query as Spark plans it: its leaves bound once, each batch planned and run from there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMetadata
+from penstock.engine.data_stream import DataStream
+from penstock.engine.progress import ExecutionStats
+from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
+from penstock.engine.watermark import EventTimeStats, WatermarkOperator
+from penstock.spark.batch.leaves import Leaf, bind_leaves
+from penstock.spark.plan.dedup_keys import DEDUPLICATION, with_key_order
+from penstock.spark.plan.plan_advice import warn_of_default_partitions
+from penstock.spark.plan.plan_description import describe
+from penstock.spark.plan.planning import BatchPlanner
+from penstock.spark.plan.statistics import PlanStatistics
+from penstock.spark.plan.watermarks import describe_watermarks
+from penstock.spark.session.stream_session import SparkStreamSession
+from penstock.spark.sinks.batch_sinks import SparkSink
+from penstock.spark.sinks.sink_log import latest_batch_of
+from penstock.spark.sinks.sink_names import SINK_EVOLUTION, SinkNames
+from penstock.spark.state.state_commits import StateCommits
+from penstock.spark.state.state_ids import StateIds
+from penstock.spark.state.state_metadata import purge_state_metadata
+
+_logger = logging.getLogger(__name__)
+
+_AQE = "spark.sql.adaptive.enabled"
+_OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
+_NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+_RECORD_THEIR_PATHS = {"TransformWithState", "TransformWithStateInPySpark"}
+"""Operators that write into the checkpoint where the schema of their state is."""
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query as its writer describes it, checked and analyzed by Spark."""
+
+    analyzed: Any
+    sink: SparkSink
+    output_mode: Any
+    options: Any
+    is_terminating: bool
+    sink_name: str | None = None
+    skips_known_batches: bool = False
+
+
+class SparkQueryPlan(QueryPlan):
+    """A query bound to its sources. To be made on the query's own thread."""
+
+    def __init__(
+        self,
+        session: SparkStreamSession,
+        identity: QueryIdentity,
+        checkpoint: CheckpointDirectory,
+        spec: QuerySpec,
+    ) -> None:
+        jvm = session.jvm
+        self._session = session
+        self._spec = spec
+        # Now, since it is asked for when the JVM may be gone.
+        self._text = str(spec.analyzed.toString())
+        self._identity = identity
+        analyzed = spec.analyzed
+        jplan = jvm.java.start.plan(analyzed)
+        description = describe(jplan)
+        if not description.kinds.isdisjoint(DEDUPLICATION):
+            analyzed = with_key_order(session, analyzed, checkpoint)
+            jplan = jvm.java.start.plan(analyzed)
+        self._leaves = bind_leaves(session, jplan, description, checkpoint.root)
+        self._sources = [leaf.source for leaf in self._leaves]
+        self._watermarks = describe_watermarks(description, self._sources)
+        stateful = description.stateful_kinds
+        self._has_state = bool(stateful)
+        self._statistics = PlanStatistics(
+            jvm,
+            dict.fromkeys(self._sources),
+            has_watermark=bool(self._watermarks),
+            has_state=self._has_state,
+            has_observations="CollectMetrics" in description.kinds,
+        )
+        self._state_ids = StateIds(session)
+        names_sinks = session.is_on(SINK_EVOLUTION)
+        self._sink_names = SinkNames(names_sinks, spec.sink_name, spec.sink)
+        self._state_commits = StateCommits(
+            session, identity, description, spec.sink, is_terminating=spec.is_terminating
+        )
+        state_path = checkpoint.state_path
+        if stateful.isdisjoint(_RECORD_THEIR_PATHS):
+            state_path = session.direct(state_path)
+        self._planner = self._make_planner(analyzed, jplan, state_path)
+        if self._has_state:
+            _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
+            session.set_conf(_AQE, "false")
+            warn_of_default_partitions(session, checkpoint)
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        return self._leaves
+
+    @property
+    def sources(self) -> Sequence[DataStream]:
+        return self._sources
+
+    @property
+    def source_ids(self) -> Sequence[str] | None:
+        if self._session.is_on(_NAMED_SOURCES):
+            return [leaf.name or str(index) for index, leaf in enumerate(self._leaves)]
+        if int(self._session.get_conf(_OFFSET_LOG_VERSION)) >= 2:
+            return [str(index) for index in range(len(self._leaves))]
+        return None
+
+    @property
+    def sink_description(self) -> str:
+        return self._spec.sink.description
+
+    def latest_batch_of_sink(self) -> int | None:
+        if self._spec.skips_known_batches:
+            return None
+        return latest_batch_of(self._spec.sink, self._session)
+
+    def sink_metrics(self) -> Mapping[str, str]:
+        return self._spec.sink.metrics()
+
+    @property
+    def watermark_operators(self) -> Sequence[str]:
+        return [watermark.operator_id for watermark in self._watermarks]
+
+    def describe_watermarks(self) -> Sequence[WatermarkOperator]:
+        return self._watermarks
+
+    def resume_after_commit(self, commit: CommitMetadata) -> None:
+        self._sink_names.resume_after_commit(commit)
+        self._state_ids.resume_after_commit(commit)
+
+    def forget_before(self, batch_id: int) -> None:
+        # Without state there is nothing to forget.
+        if self._has_state:
+            self._planner.forget_before(batch_id)
+
+    def prepare(self, request: BatchRequest) -> SparkBatchExecution:
+        for leaf in self._leaves:
+            leaf.set_data(request.data.get(leaf.source))
+        shape = tuple(leaf.source in request.data for leaf in self._leaves)
+        execution = self._planner.execution(request, shape)
+        batch = SparkBatchExecution(
+            self._session,
+            self._spec.sink,
+            self._statistics,
+            self._state_ids,
+            self._sink_names,
+            self._state_commits,
+            execution,
+            request,
+        )
+        self._planner.learn(shape, execution)
+        return batch
+
+    def execution_of(self, leaf: Leaf, request: BatchRequest) -> Any:
+        """Spark's execution of what stands in place of one leaf in a batch."""
+        leaf.set_data(request.data.get(leaf.source))
+        return self._planner.execution_of(leaf.jdata, request)
+
+    def _make_planner(self, analyzed: Any, jplan: Any, state_path: str) -> BatchPlanner:
+        session, spec, identity = self._session, self._spec, self._identity
+        jplanner = session.jvm.java.start.planner(
+            session.jsession,
+            jplan,
+            spec.sink.write_node(
+                session.jsession, analyzed, identity.id, spec.options, spec.output_mode
+            ),
+            spec.output_mode,
+            state_path,
+            identity.id,
+            identity.run_id,
+            self._state_ids.jvm_map,
+            spec.is_terminating,
+        )
+        return BatchPlanner(session, jplanner)
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class SparkBatchExecution(BatchExecution):
+    """A batch that Spark has planned; making one makes the physical plan."""
+
+    def __init__(
+        self,
+        session: SparkStreamSession,
+        sink: SparkSink,
+        statistics: PlanStatistics,
+        state_ids: StateIds,
+        sink_names: SinkNames,
+        state_commits: StateCommits,
+        execution: Any,
+        request: BatchRequest,
+    ) -> None:
+        self._session = session
+        self._sink = sink
+        self._statistics = statistics
+        self._state_ids = state_ids
+        self._sink_names = sink_names
+        self._state_commits = state_commits
+        self._execution = execution
+        self._plan = execution.executedPlan()
+        self._request = request
+        self._event_time: list[EventTimeStats] | None = None
+
+    @property
+    def jvm_execution(self) -> Any:
+        return self._execution
+
+    def run(self) -> int | None:
+        if self._request.is_first_in_run:
+            purge_state_metadata(self._session, self._state_writers())
+        if self._state_commits.applicable:
+            self._state_commits.expect(self._request.batch_id, self._plan)
+        return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
+
+    def event_time_stats(self) -> Sequence[EventTimeStats]:
+        if self._event_time is None:
+            self._event_time = self._statistics.event_time_stats(self._plan)
+        return self._event_time
+
+    def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
+        ids = None
+        if self._state_ids.enabled:
+            ids = self._state_ids.take(self._state_writers(), self._request.batch_id)
+        sinks = self._sink_names.of_this_commit() if self._sink_names.enabled else None
+        version = 3 if sinks is not None else 2 if ids is not None else 1
+        return CommitMetadata(next_watermark_ms, ids, sinks, version)
+
+    def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
+        if not self._statistics.has_state:
+            return False
+        return bool(self._execution.shouldRunAnotherBatch(self._session.jvm_metadata(metadata)))
+
+    def explain(self, *, extended: bool) -> str:
+        jvm = self._session.jvm
+        command = jvm.new(
+            "StreamingExplainCommand", queryExecution=self._execution, extended=extended
+        )
+        rows = (
+            self._session.jsession.sessionState()
+            .executePlan(command, jvm.module("CommandExecutionMode").ALL())
+            .executedPlan()
+        )
+        return "\n".join(row.getString(0) for row in rows.executeCollect())
+
+    def statistics(self, *, has_new_data: bool) -> ExecutionStats:
+        self._state_commits.validate(self._request.batch_id)
+        if self._statistics.has_state:
+            self._state_commits.report_lag(self._request.batch_id)
+        return self._statistics.of(
+            self._execution,
+            self._plan,
+            self.event_time_stats(),
+            has_new_data=has_new_data,
+        )
+
+    def _state_writers(self) -> list[Any]:
+        return self._statistics.state_store_writers(self._plan)

@@ -1,0 +1,1 @@
+"""The JVM behind a session: classes by name, Penstock's Java classes, errors, what is supported."""

@@ -1,0 +1,82 @@
+"""A Spark session that keeps its log to itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.spark.jvm.java_home import prepare_environment
+
+_LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that is gone before optimising its code would have paid off, as in tests."""
+
+
+def quiet_session(
+    name: str,
+    log_file: str | os.PathLike[str],
+    conf: Mapping[str, str] | None = None,
+    *,
+    short_lived: bool = False,
+) -> SparkSession:
+    """A local session on two cores whose JVM writes its log to a file instead of the terminal.
+
+    Settings in `conf` win over the ones made here. Where a session runs already, that one is
+    returned, with its log where it is. One that is `short_lived` starts quickly and is slow at
+    long work.
+    """
+    prepare_environment()
+    with tempfile.TemporaryDirectory() as folder:
+        properties = Path(folder) / "log4j2.properties"
+        properties.write_text(_LOG4J)
+        java_options = f"-Dlog4j2.configurationFile={properties.as_uri()}"
+        if short_lived:
+            java_options += f" {SHORT_LIVED_JVM}"
+        settings = {
+            "spark.master": "local[2]",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": java_options,
+            **(conf or {}),
+        }
+        builder = SparkSession.builder.appName(name)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        with _stderr_to(log_file):
+            return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _stderr_to(log_file: str | os.PathLike[str]) -> Iterator[None]:
+    """While the JVM is launched, let standard error be a file: the JVM inherits it for good."""
+    if SparkContext._active_spark_context is not None:
+        yield
+        return
+    sys.stderr.flush()
+    saved = os.dup(2)
+    target = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(target)

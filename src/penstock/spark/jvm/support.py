@@ -1,0 +1,100 @@
+"""Whether a session is one Penstock can run queries in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from penstock.errors import UnsupportedError
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.internals import INTERNAL_CLASSES, SUPPORTED_VERSIONS
+from penstock.spark.jvm.java_side import joined, members_alone, records_of
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one of Spark's internal classes is there, with all members that are in use.
+
+    `missing` are those that are not, as `member/number of parameters`.
+    """
+
+    name: str
+    class_name: str
+    needed_for: str
+    found: bool
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        members = f", without {', '.join(self.missing)}" if self.missing else ""
+        return f"{self.class_name}{members} (needed for {self.needed_for})"
+
+
+def require_supported(spark: Any) -> None:
+    """Raise UnsupportedError, saying what is supported, if the session cannot be used."""
+    if _is_connect(spark):
+        raise UnsupportedError(
+            "This is a Spark Connect session. Penstock drives Spark inside the driver and "
+            "supports classic sessions only: create one with SparkSession.builder.master(...)."
+        )
+    if not isinstance(spark, SparkSession):
+        raise UnsupportedError(f"{spark!r} is not a SparkSession")
+    contexts: set[int] = Jvm.of(spark).once("supported contexts", set)
+    if id(spark.sparkContext) in contexts:
+        return
+    version = spark.version
+    jvm = Jvm.of(spark)
+    is_known = version.rpartition(".")[0] in SUPPORTED_VERSIONS
+    members = jvm.java.members if is_known else members_alone(jvm)
+    missing = [verdict for verdict in _look_up(members) if not verdict.found]
+    if missing or not is_known:
+        supported = ", ".join(f"{minor}.x" for minor in SUPPORTED_VERSIONS)
+        listed = "".join(f"\n  {verdict}" for verdict in missing)
+        raise UnsupportedError(
+            f"Spark {version} is not supported; this release of Penstock runs on Spark {supported}."
+            + (f" Of Spark's internals these are missing:{listed}" if missing else "")
+        )
+    contexts.add(id(spark.sparkContext))
+
+
+def look_up_internals(spark: SparkSession) -> list[Verdict]:
+    """A verdict for each class in the table of internals."""
+    return _look_up(members_alone(Jvm.of(spark)))
+
+
+def java_problem(spark: SparkSession) -> str | None:
+    """What Penstock's Java classes miss in this Spark, None if they compile."""
+    try:
+        Jvm.of(spark).compile_java()
+    except UnsupportedError as exc:
+        return str(exc)
+    return None
+
+
+def _look_up(members: Any) -> list[Verdict]:
+    wanted = [
+        (internal.name, member, str(count))
+        for internal in INTERNAL_CLASSES.values()
+        for member, count in (("class", 0), *internal.members())
+    ]
+    answer = records_of(members.missing(joined(text for triple in wanted for text in triple)))
+    return [
+        Verdict(
+            name,
+            internal.name,
+            internal.needed_for,
+            not any(record[0] == internal.name for record in answer),
+            tuple(f"{m}/{n}" for owner, m, n in answer if owner == internal.name and m != "class"),
+        )
+        for name, internal in INTERNAL_CLASSES.items()
+    ]
+
+
+def pyspark_version() -> str:
+    return str(pyspark.__version__)
+
+
+def _is_connect(spark: Any) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")

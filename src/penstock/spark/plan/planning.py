@@ -1,0 +1,55 @@
+"""Spark's execution of a batch, made out of the query's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from penstock.engine.seam import BatchRequest
+from penstock.spark.session.stream_session import SparkStreamSession
+
+
+class BatchPlanner:
+    """Makes the execution of each batch of a query.
+
+    Spark analyzes the plan of a batch anew, though the query's was analyzed when it started and
+    all that a batch changes is the leaves. Mostly the analyzer finds nothing to do, and whether it
+    does depends on the shape of the plan: which leaves have data. So the first batch of each shape
+    is analyzed as ever; later ones only if the first one's plan came out changed.
+    """
+
+    def __init__(self, session: SparkStreamSession, jplanner: Any) -> None:
+        """`jplanner` is the query's BatchPlanner inside the JVM."""
+        self._session = session
+        self._jplanner = jplanner
+        self._analyzes: dict[Hashable, bool] = {}
+
+    def execution(self, request: BatchRequest, shape: Hashable) -> Any:
+        """The execution of a batch whose leaves have been given its data."""
+        is_analyzed = not self._analyzes.get(shape, True)
+        timestamp_ms = request.metadata.batch_timestamp_ms
+        return self._jplanner.execution(
+            request.batch_id, timestamp_ms, *self._facts(request), is_analyzed
+        )
+
+    def learn(self, shape: Hashable, execution: Any) -> None:
+        """Note what analysis did to the first batch of a shape. It must have been planned."""
+        if shape not in self._analyzes:
+            self._analyzes[shape] = not self._jplanner.isUnchangedByAnalysis(execution)
+
+    def execution_of(self, plan: Any, request: BatchRequest) -> Any:
+        """The execution of any plan without streaming leaves as if it were the batch's."""
+        return self._jplanner.executionOf(plan, request.batch_id, *self._facts(request))
+
+    def forget_before(self, batch_id: int) -> None:
+        """Let go of the watermarks that no batch from this one on needs."""
+        # The batch before the last one is needed too.
+        self._jplanner.purgeWatermarks(batch_id - 1)
+
+    def _facts(self, request: BatchRequest) -> tuple[Any, Any, bool]:
+        previous = request.previous_metadata
+        return (
+            None if previous is None else self._session.jvm_metadata(previous),
+            self._session.jvm_metadata(request.metadata),
+            request.is_first_in_run,
+        )

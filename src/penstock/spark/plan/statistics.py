@@ -1,0 +1,120 @@
+"""What a finished batch says about itself, read off its physical plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from penstock.checkpoint.timestamps import format_timestamp
+from penstock.engine.data_stream import DataStream
+from penstock.engine.progress import ExecutionStats, StateOperatorProgress
+from penstock.engine.watermark import EventTimeStats
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.java_side import records_of
+from penstock.spark.session.jvm_events import ObservedRow
+
+
+class PlanStatistics:
+    """Finds the operators that count and asks them. Made once per query.
+
+    Each question is answered inside the JVM and costs one round trip.
+    """
+
+    def __init__(
+        self,
+        jvm: Jvm,
+        sources: Iterable[DataStream],
+        *,
+        has_watermark: bool,
+        has_state: bool,
+        has_observations: bool,
+    ) -> None:
+        """What the query cannot have is not looked for in its batches."""
+        self._jvm = jvm
+        self.has_state = has_state
+        self._has_observations = has_observations
+        self._figures = jvm.java.figures
+        self._has_watermark = has_watermark
+        self._sources = [source for source in sources if hasattr(source, "jstream")]
+
+    def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
+        """What each watermark operator of an executed plan saw."""
+        if not self._has_watermark:
+            return []
+        return [_event_time_stats(*fields) for fields in records_of(self._figures.eventTimes(plan))]
+
+    def state_operators(self, plan: Any) -> list[StateOperatorProgress]:
+        """The figures of each stateful operator."""
+        if not self.has_state:
+            return []
+        return [
+            _state_operator(*fields) for fields in records_of(self._figures.stateProgress(plan))
+        ]
+
+    def state_store_writers(self, plan: Any) -> list[Any]:
+        """The stateful operators of an executed plan."""
+        return self._jvm.to_list(self._figures.stateWriters(plan)) if self.has_state else []
+
+    def input_rows(self, plan: Any) -> dict[DataStream, int]:
+        """The rows read from each source; one that is scanned twice counts twice."""
+        return {
+            source: int(self._figures.rowsRead(plan, source.jstream)) for source in self._sources
+        }
+
+    def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
+        """What `DataFrame.observe` collected in the batch."""
+        if not self._has_observations:
+            return {}
+        metrics = execution.observedMetrics()
+        return {
+            entry._1(): ObservedRow(json.loads(entry._2().json()), entry._2())
+            for entry in self._jvm.to_list(metrics.toSeq())
+        }
+
+    def of(
+        self,
+        execution: Any,
+        plan: Any,
+        event_time: Sequence[EventTimeStats],
+        *,
+        has_new_data: bool,
+    ) -> ExecutionStats:
+        """All of it, for progress. `plan` is the executed one."""
+        operators = self.state_operators(plan)
+        observed = self.observed_metrics(execution)
+        if not has_new_data:
+            return ExecutionStats(state_operators=operators, observed_metrics=observed)
+        return ExecutionStats(
+            input_rows=self.input_rows(plan),
+            state_operators=operators,
+            event_time=_event_time(event_time),
+            observed_metrics=observed,
+        )
+
+
+def _event_time_stats(
+    node_id: str, delay_ms: str, max_ms: str, min_ms: str, avg_ms: str, count: str
+) -> EventTimeStats:
+    if int(count) == 0:
+        return EventTimeStats(node_id, int(delay_ms), 0)
+    return EventTimeStats(
+        node_id, int(delay_ms), int(count), int(max_ms), int(min_ms), float(avg_ms)
+    )
+
+
+def _state_operator(progress: str, snapshot_metrics: str) -> StateOperatorProgress:
+    names = frozenset(snapshot_metrics.split(",")) if snapshot_metrics else frozenset()
+    return StateOperatorProgress(json.loads(progress), names)
+
+
+def _event_time(stats: Sequence[EventTimeStats]) -> dict[str, str]:
+    """The times of the first operator that saw any, as Spark reports them."""
+    first = next((s for s in stats if s.count > 0), None)
+    if first is None:
+        return {}
+    return {
+        "max": format_timestamp(first.max_ms),
+        "min": format_timestamp(first.min_ms),
+        "avg": format_timestamp(int(first.avg_ms)),
+    }

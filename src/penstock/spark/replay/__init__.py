@@ -1,0 +1,1 @@
+"""A batch of the past, planned again from its recorded offsets: replayed or bisected."""

@@ -1,0 +1,120 @@
+"""The engine's events as Spark's own, so that every listener and the web UI see them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from penstock.engine.events import (
+    QueryEvent,
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+from penstock.engine.progress import StreamingQueryProgress
+from penstock.spark.jvm.gateway import Jvm
+
+
+def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
+    """The listener event of Spark that says what `event` says."""
+    match event:
+        case QueryStartedEvent(id, run_id, name, timestamp):
+            # Without job tags: PySpark 4.1 to 4.3 cannot read an event that has any.
+            ids = {"id": jvm.uuid(id), "runId": jvm.uuid(run_id)}
+            return jvm.new("QueryStartedEvent", **ids, name=name, timestamp=timestamp)
+        case QueryProgressEvent(progress):
+            return jvm.new("QueryProgressEvent", progress=_to_jvm_progress(jvm, progress))
+        case QueryIdleEvent(id, run_id, timestamp):
+            ids = {"id": jvm.uuid(id), "runId": jvm.uuid(run_id)}
+            return jvm.new("QueryIdleEvent", **ids, timestamp=timestamp)
+        case QueryTerminatedEvent(id, run_id, exception, error_class):
+            return jvm.new(
+                "QueryTerminatedEvent",
+                id=jvm.uuid(id),
+                runId=jvm.uuid(run_id),
+                exception=jvm.option(exception),
+                errorClassOnException=jvm.option(error_class),
+            )
+        case _:
+            raise AssertionError(f"no event of Spark's for {event}")
+
+
+def post_progress(
+    jvm: Jvm, listeners: Any, jsession: Any, progress: StreamingQueryProgress
+) -> int | None:
+    """Post the record of a trigger to Spark's listeners, in one round trip where that can be.
+
+    `listeners` is Spark's manager of streaming queries, `jsession` the user's session. Returns how
+    many records that session wants to be kept now; None if the record holds rows, which have no
+    form as text: it was not posted.
+    """
+    if progress.observed_metrics:
+        return None
+    return int(jvm.java.start.postProgress(listeners, jsession, _json(progress)))
+
+
+def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
+    """Spark's progress record, read from JSON in the form its own reader takes."""
+    read = jvm.module("QueryProgress").fromJson(_json(progress))
+    return _with_observed_metrics(jvm, read, progress) if progress.observed_metrics else read
+
+
+def _json(progress: StreamingQueryProgress) -> str:
+    """A record as Spark's reader takes it, without its observed metrics.
+
+    Nothing is rounded: the JVM's record holds the numbers themselves, and rounds in its own JSON.
+    """
+    fields = progress.to_dict()
+    for shown, source in zip(fields["sources"], progress.sources, strict=True):
+        shown["startOffset"] = source.start_offset
+        shown["endOffset"] = source.end_offset
+        shown["latestOffset"] = source.latest_offset
+        shown["inputRowsPerSecond"] = _double(source.input_rows_per_second)
+        shown["processedRowsPerSecond"] = _double(source.processed_rows_per_second)
+        shown["metrics"] = dict(source.metrics)
+    fields["sink"].setdefault("metrics", {})
+    for operator in fields["stateOperators"]:
+        operator.setdefault("customMetrics", {})
+    fields.setdefault("durationMs", {})
+    fields.setdefault("eventTime", {})
+    fields["observedMetrics"] = {}
+    return json.dumps(fields)
+
+
+def _double(value: float) -> float | str:
+    """A number as Jackson reads a double: what is not finite is a text."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity"
+
+
+def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress) -> Any:
+    """The same record with its observed metrics, which are rows and not JSON."""
+    rows = jvm.cls("java.util.HashMap")()
+    for name, row in progress.observed_metrics.items():
+        rows.put(name, row.jvm_row if isinstance(row, ObservedRow) else None)
+    return jvm.new(
+        "QueryProgress",
+        id=read.id(),
+        runId=read.runId(),
+        name=read.name(),
+        timestamp=read.timestamp(),
+        batchId=read.batchId(),
+        batchDuration=read.batchDuration(),
+        durationMs=read.durationMs(),
+        eventTime=read.eventTime(),
+        stateOperators=read.stateOperators(),
+        sources=read.sources(),
+        sink=read.sink(),
+        observedMetrics=rows,
+    )
+
+
+class ObservedRow(dict[str, Any]):
+    """An observed metric as a mapping, which remembers the JVM's row that it came from."""
+
+    def __init__(self, values: dict[str, Any], jvm_row: Any) -> None:
+        super().__init__(values)
+        self.jvm_row = jvm_row

@@ -1,0 +1,285 @@
+"""The Spark session a query runs in: a clone of the user's, with the settings streaming needs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from penstock.checkpoint import OffsetSeqMetadata
+from penstock.engine.events import QueryEvent, QueryIdleEvent, QueryProgressEvent
+from penstock.engine.progress import StreamingQueryProgress
+from penstock.engine.seam import QueryIdentity, StreamSession
+from penstock.engine.settings import Settings
+from penstock.spark.jvm import failures
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.internals import INTERNAL_CLASSES
+from penstock.spark.session.jvm_events import post_progress, to_jvm_event
+from penstock.spark.session.metrics import QueryGauges
+from penstock.spark.session.session_conf import SessionConf
+
+_logger = logging.getLogger(__name__)
+
+FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
+_DIRECT_SCHEME = "FILE"
+_DIRECT_FILES = {
+    FILE_MANAGER_CLASS: INTERNAL_CLASSES["FileSystemBasedCheckpointFileManager"].name,
+    f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # The cache of file systems does not tell FILE from file.
+    f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
+}
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_IS_CONTINUOUS = "__is_continuous_processing"
+_METRICS = "spark.sql.streaming.metricsEnabled"
+_STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"
+_WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+class SparkStreamSession(StreamSession):
+    """A query's own session. The user's keeps its settings; the listeners are the user's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.jvm = Jvm.of(spark)
+        self.spark = spark
+        self.jsession = spark._jsparkSession.cloneSession()
+        self._context = spark.sparkContext
+        self._scala_context = spark.sparkContext._jsc.sc()
+        self._listeners = spark._jsparkSession.streams()
+        self._conf = SessionConf(self.jvm, self.jsession)
+        self._settings = self._read_settings(self._conf)
+        self._progress_retention = self._settings.progress_retention
+        self._gauges: QueryGauges | None = None
+        self._run_id = ""
+        self._jvm_thread: Any = None
+        self._interrupt_lock = threading.Lock()
+        self._at_the_end: list[Callable[[], None]] = []
+        self._writes_directly = False
+        self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def settings_now(self) -> Settings:
+        try:
+            return self._user_settings()
+        except Exception:  # the JVM is gone
+            return self._settings
+
+    @property
+    def progress_retention(self) -> int:
+        return self._progress_retention
+
+    @property
+    def watermark_policy(self) -> str:
+        return self.get_conf(_WATERMARK_POLICY)
+
+    def get_conf(self, key: str) -> str:
+        """A setting's value, or its default."""
+        return self._conf.get(key)
+
+    def find_conf(self, key: str) -> str | None:
+        """A setting's value, or its default, or None if it has neither."""
+        return self._conf.find(key)
+
+    def is_set(self, key: str) -> bool:
+        """Whether somebody has set a setting, be it to its default."""
+        return self._conf.is_set(key)
+
+    def is_on(self, key: str) -> bool:
+        """Whether a setting is true."""
+        return self._conf.is_on(key)
+
+    def is_on_for_user(self, key: str) -> bool:
+        """Whether a setting is true in the user's session now, where it can be changed."""
+        return SessionConf(self.jvm, self.spark._jsparkSession).is_on(key)
+
+    def set_conf(self, key: str, value: str) -> None:
+        self._conf.set({key: value})
+
+    def use_direct_files(self) -> None:
+        """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
+        self._conf.set(_DIRECT_FILES)
+        self._writes_directly = True
+
+    def direct(self, location: str) -> str:
+        """A place in a local checkpoint as Spark writes to it fastest: docs/adr/0006.
+
+        Not for a location that ends up in the checkpoint: only this session can read it.
+        """
+        if self._writes_directly and location.startswith("file:"):
+            return _DIRECT_SCHEME + location.removeprefix("file")
+        return location
+
+    def hadoop_conf(self) -> Any:
+        return self.jsession.sessionState().newHadoopConf()
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._context._jsc is None or bool(self._scala_context.isStopped())
+
+    # The thread.
+
+    def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        # An inheritable thread has a JVM thread of its own, with the caller's local properties.
+        return InheritableThread(target=target, name=name, daemon=True, session=self.spark)
+
+    def enter(self, identity: QueryIdentity, description: str) -> None:
+        self._run_id = identity.run_id
+        self._jvm_thread = self.jvm.cls("java.lang.Thread").currentThread()
+        self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
+        self._context.setLocalProperty(_QUERY_ID, identity.id)
+        self._context.setLocalProperty(_IS_CONTINUOUS, "false")
+        if self.is_on(_METRICS):
+            self._register_gauges(identity)
+        self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
+        # Stateful operators must neither be rearranged nor get another distribution.
+        settings = {
+            "spark.sql.cbo.enabled": "false",
+            "spark.sql.requireAllClusterKeysForDistribution": "false",
+        }
+        if not self.is_set(_STATE_PARTITIONS):
+            settings[_STATE_PARTITIONS] = self.get_conf("spark.sql.shuffle.partitions")
+        self._conf.set(settings)
+
+    def _register_gauges(self, identity: QueryIdentity) -> None:
+        try:
+            self._gauges = QueryGauges(self.spark, identity)
+        except Exception:
+            _logger.warning("The metrics of query %s are not registered", identity, exc_info=True)
+        else:
+            self.at_the_end(self._gauges.remove)
+
+    def shield(self) -> None:
+        with self._interrupt_lock:
+            if self._jvm_thread is not None:
+                self._jvm_thread = None
+                self.jvm.cls("java.lang.Thread").interrupted()
+
+    def at_the_end(self, step: Callable[[], None]) -> None:
+        """Have something done when the query leaves."""
+        self._at_the_end.append(step)
+
+    def leave(self, identity: QueryIdentity) -> None:
+        for step in self._at_the_end:
+            step()
+        self.state_coordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
+
+    def state_coordinator(self) -> Any:
+        """Spark's coordinator of the state stores of all queries."""
+        return self._listeners.stateStoreCoordinator()
+
+    def set_job_description(self, description: str) -> None:
+        self._context.setJobDescription(description)
+
+    def set_batch_id(self, batch_id: int) -> None:
+        self._context.setLocalProperty(_BATCH_ID, str(batch_id))
+
+    def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
+        self._scala_context.cancelJobGroup(identity.run_id, reason)
+        with self._interrupt_lock:
+            if self._jvm_thread is not None:
+                self._jvm_thread.interrupt()
+
+    # What the offset log freezes.
+
+    def recordable_conf(self) -> Mapping[str, str]:
+        metadata = self.jvm.java.start.recordable(self.jsession)
+        conf: dict[str, str] = json.loads(metadata)["conf"]
+        return conf
+
+    def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
+        """Spark's own form of a batch's metadata; the same object for the same metadata.
+
+        The last two are kept, which are all that a batch asks for more than once.
+        """
+        for known, jvm_metadata in self._jvm_metadata:
+            if known is metadata:
+                return jvm_metadata
+        made = self.jvm.module("OffsetSeqMetadata").apply(metadata.json)
+        self._jvm_metadata = [(metadata, made), *self._jvm_metadata[:1]]
+        return made
+
+    def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
+        before = self.recordable_conf()
+        self.jvm.java.start.restore(self.jsession, metadata.json)
+        self._conf.forget()
+        frozen: list[str] = []
+        for key, value in self.recordable_conf().items():
+            if key not in metadata.conf:
+                _logger.warning(
+                    "Conf '%s' was not found in the offset log, using default value '%s'",
+                    key,
+                    value,
+                )
+            elif before.get(key) != value:
+                frozen.append(key)
+                _logger.warning(
+                    "Updating the value of conf '%s' in current session from '%s' to '%s'.",
+                    key,
+                    before.get(key),
+                    value,
+                )
+        if frozen:
+            _logger.warning(
+                "The session's %s had no effect: the first batch froze it in the checkpoint. It "
+                "takes a new checkpoint to change it.",
+                ", ".join(frozen),
+            )
+
+    # Listeners and errors.
+
+    def post_event(self, event: QueryEvent) -> None:
+        try:
+            if isinstance(event, QueryProgressEvent) and self._post_progress(event.progress):
+                return
+            self._listeners.postListenerEvent(to_jvm_event(self.jvm, event))
+            if isinstance(event, QueryProgressEvent | QueryIdleEvent):
+                self._progress_retention = self._user_settings().progress_retention
+        except Exception:
+            _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
+
+    def _post_progress(self, progress: StreamingQueryProgress) -> bool:
+        """Post a record that has a form as text, and learn how many are to be kept."""
+        user_session = self.spark._jsparkSession
+        retention = post_progress(self.jvm, self._listeners, user_session, progress)
+        if retention is not None:
+            self._progress_retention = retention
+        return retention is not None
+
+    def show_progress(self, progress: StreamingQueryProgress) -> None:
+        """Let the gauges of Spark's metrics system show a record, if the session has them."""
+        if self._gauges is not None:
+            self._gauges.update(progress)
+
+    def is_interruption(self, error: BaseException) -> bool:
+        return failures.is_interruption(self.jvm, error, self._run_id)
+
+    def translated(self, error: BaseException) -> BaseException:
+        return failures.translated(error)
+
+    def error_message(self, error: BaseException) -> str:
+        return failures.error_message(error)
+
+    def describe_error(self, error: BaseException) -> str:
+        return failures.stack_trace(error) or super().describe_error(error)
+
+    def error_class(self, error: BaseException) -> str | None:
+        return failures.error_class(error)
+
+    def _user_settings(self) -> Settings:
+        """The settings that the user's session has now."""
+        return self._read_settings(SessionConf(self.jvm, self.spark._jsparkSession))
+
+    def _read_settings(self, conf: SessionConf) -> Settings:
+        return Settings.read(lambda key: self._millis(conf.get(key)), conf.get)
+
+    def _millis(self, text: str) -> int:
+        as_millis = self.jvm.cls("JavaUtils").timeStringAsMs
+        return int(self.jvm.once(f"milliseconds of {text}", lambda: as_millis(text)))

@@ -1,0 +1,1 @@
+"""What takes the rows of a batch."""

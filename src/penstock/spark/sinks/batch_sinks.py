@@ -1,0 +1,231 @@
+"""Spark's sinks, and sinks written in Python, as the query plan writes to them."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import UnknownSinkError
+from penstock.spark.jvm.failures import of_batch_function
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.java_side import fields_of
+
+BatchFunction = Callable[[DataFrame, int], None]
+
+_TRANSACTIONAL = "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin"
+
+
+class SparkSink(ABC):
+    """Where the batches of a query go."""
+
+    def __init__(self, jvm: Jvm, jtable: Any) -> None:
+        """Raises UnknownSinkError for what is a sink of neither of Spark's APIs."""
+        fields = fields_of(jvm.java.start.describeSink(jtable))
+        description, is_v1, is_v2, reports, writes_files = fields
+        if "true" not in (is_v1, is_v2):
+            raise UnknownSinkError(f"unknown sink type for {description}")
+        self._jvm = jvm
+        self.jtable = jtable
+        self.is_v2 = is_v2 == "true"
+        self._description = description
+        self._reports_metrics = reports == "true"
+        self.writes_files = writes_files == "true"
+        self._output = jvm.java.start.output()
+
+    is_batch_function = False
+    """Whether each batch is handed to a function, which may leave part of it uncomputed."""
+
+    @property
+    def description(self) -> str:
+        return self._description
+
+    def metrics(self) -> Mapping[str, str]:
+        return dict(self.jtable.metrics()) if self._reports_metrics else {}
+
+    @abstractmethod
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
+        """The logical plan that writes `query` to this sink; a batch id is still to be given.
+
+        `jsession` is the session that the batches are planned in.
+        """
+
+    @abstractmethod
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+        """Run a planned batch into the sink, as one SQL execution; the rows written, if known.
+
+        `plan` is the physical plan of the execution.
+        """
+
+
+class V2Sink(SparkSink):
+    """A sink of Spark's second API: the plan itself writes."""
+
+    def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
+        super().__init__(jvm, jtable)
+        self._catalog_and_ident = catalog_and_ident
+
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
+        jvm = self._jvm
+        return jvm.new(
+            "WriteToMicroBatchDataSource",
+            relation=self._relation(jsession),
+            query=query,
+            queryId=query_id,
+            writeOptions=options,
+            outputMode=output_mode,
+            batchId=jvm.none,
+        )
+
+    def _relation(self, jsession: Any) -> Any:
+        """The table as the target of a write.
+
+        That of a transactional catalog is a reference: each batch looks it up in the session's own
+        instance of the catalog, within a transaction that begins and ends with the batch.
+        """
+        jvm = self._jvm
+        create = jvm.module("DataSourceV2Relation").create
+        if self._catalog_and_ident is None:
+            return create(self.jtable, jvm.none, jvm.none)
+        catalog, ident = self._catalog_and_ident._1(), jvm.some(self._catalog_and_ident._2())
+        if not jvm.is_instance(catalog, _TRANSACTIONAL):
+            return create(self.jtable, jvm.some(catalog), ident)
+        own = jsession.sessionState().catalogManager().catalog(catalog.name())
+        relation = create(self.jtable, jvm.some(own), ident)
+        return jvm.module("V2Reference").createForWriteTarget(relation)
+
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+        rows: int | None = self._output.write(execution)
+        return rows
+
+
+class V1Sink(SparkSink):
+    """A sink of Spark's first API: it is handed each batch as a DataFrame."""
+
+    def __init__(self, session: SparkSession, jsink: Any, catalog_table: Any | None = None) -> None:
+        """`session` is the user's: a table is refreshed there, where it is read."""
+        jvm = Jvm.of(session)
+        super().__init__(jvm, jsink)
+        self._session = session
+        self._catalog_table = catalog_table
+
+    def write_node(
+        self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
+    ) -> Any:
+        return self._jvm.new(
+            "WriteToMicroBatchDataSourceV1",
+            catalogTable=self._jvm.option(self._catalog_table),
+            sink=self.jtable,
+            query=query,
+            queryId=query_id,
+            writeOptions=options,
+            outputMode=output_mode,
+            batchId=self._jvm.none,
+        )
+
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+        self._output.addBatch(self.jtable, batch_id, execution)
+        if self._catalog_table is not None:
+            name = self._catalog_table.identifier().quotedString()
+            self._session._jsparkSession.catalog().refreshTable(name)
+        return None
+
+
+class PythonBatchSink(V1Sink):
+    """A Python function that is handed each batch: foreachBatch, or a sink written in Python.
+
+    It is called in this process, on the query's thread, so that its errors keep their traceback
+    and a debugger stops in it.
+    """
+
+    def __init__(
+        self, session: SparkSession, function: BatchFunction, description: str | None = None
+    ) -> None:
+        jvm = Jvm.of(session)
+        # Spark wants a sink of its own in the plan; this one is there for its name only.
+        super().__init__(session, jvm.java.start.noSink())
+        self._function = function
+        self._description = description or self._description
+        self._frames: OrdinaryFrames | None = None
+        ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
+
+    is_batch_function = True
+
+    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+        body = _Body(lambda: self._function(self._batch(execution), batch_id))
+        try:
+            self._jvm.cls("SQLExecution").withNewExecutionId(execution, self._jvm.none, body)
+        except Exception:
+            if body.error is not None:
+                raise of_batch_function(body.error) from body.error.__cause__
+            raise
+        finally:
+            body.release()
+        return None
+
+    def _batch(self, execution: Any) -> DataFrame:
+        if self._frames is None:
+            self._frames = OrdinaryFrames(self._session, execution)
+        return self._frames.of(execution)
+
+
+class _Body:
+    """A Scala Function0 whose body is Python. Remembers the error it ended with."""
+
+    def __init__(self, body: Callable[[], None]) -> None:
+        self._body = body
+        self.error: BaseException | None = None
+
+    def apply(self) -> None:
+        try:
+            self._body()
+        except BaseException as exc:  # no error may pass the JVM by: it waits for an answer
+            self.error = exc
+            raise _BodyFailedError from exc
+
+    def release(self) -> None:
+        """Let go of the batch. The JVM's garbage collector decides how long this object is kept."""
+        self._body = _nothing
+
+    class Java:
+        implements = ("scala.Function0",)
+
+
+def _nothing() -> None:
+    """The body of a function whose batch is over."""
+
+
+class _BodyFailedError(Exception):
+    """Tells the JVM that a Python function failed; the query reports what it failed with."""
+
+
+def _is_not_reported_elsewhere(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and record.exc_info[0] is _BodyFailedError)
+
+
+# py4j logs every error that passes it, with its traceback. Of these ones the query speaks itself.
+for _name in ("py4j.clientserver", "py4j.java_gateway"):
+    logging.getLogger(_name).addFilter(_is_not_reported_elsewhere)
+
+
+class OrdinaryFrames:
+    """The batches of a query as ordinary DataFrames, in the session they are planned in."""
+
+    def __init__(self, spark: SparkSession, execution: Any) -> None:
+        """`execution` is that of any batch of the query."""
+        jvm = Jvm.of(spark)
+        jsession = execution.sparkSession()
+        self._session = SparkSession(spark.sparkContext, jsession)
+        self._output = jvm.java.start.output()
+
+    def of(self, execution: Any) -> DataFrame:
+        """The rows of a planned batch, cut off from the streaming plan behind them."""
+        return DataFrame(self._output.frame(execution), self._session)

@@ -1,0 +1,27 @@
+"""The log that a file sink keeps in its output: which batches it has."""
+
+from __future__ import annotations
+
+from penstock.spark.jvm.hadoop_files import HadoopFiles
+from penstock.spark.session.stream_session import SparkStreamSession
+from penstock.spark.sinks.batch_sinks import SparkSink
+
+SKIP_KNOWN_BATCHES = "skipKnownBatches"
+"""The writer's option to start although the sink will skip batches that are yet to be planned."""
+
+_LOG = "_spark_metadata"
+_COMPACT = ".compact"
+_DESCRIPTION = "FileSink["
+
+
+def latest_batch_of(sink: SparkSink, session: SparkStreamSession) -> int | None:
+    """The newest batch in the log of a file sink; None if it is empty or the sink is another.
+
+    One listing. The sink takes every batch up to this one for written and skips it.
+    """
+    if not sink.writes_files:
+        return None
+    path = sink.description.removeprefix(_DESCRIPTION).removesuffix("]")
+    names = HadoopFiles(session.jvm, path, session.hadoop_conf()).list_names(_LOG)
+    numbers = [name.removesuffix(_COMPACT) for name in names]
+    return max((int(number) for number in numbers if number.isdigit()), default=None)

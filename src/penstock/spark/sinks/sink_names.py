@@ -1,0 +1,72 @@
+"""The names of a query's sinks, where the session has sinks named.
+
+With `spark.sql.streaming.queryEvolution.enableSinkEvolution` every commit records which sink took
+the batch, and those that took the batches before a query was pointed elsewhere (commit log `v3`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors.exceptions.captured import convert_exception
+
+from penstock.checkpoint import CommitMetadata
+from penstock.errors import UnsupportedError
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.session.session_conf import SessionConf
+from penstock.spark.sinks.batch_sinks import SparkSink
+
+SINK_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
+_NO_OFFSET = "-"
+
+Sinks = Mapping[str, Mapping[str, Any]]
+
+
+def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
+    """Raise Spark's own error for a sink without a name where the session wants it named."""
+    if sink_name is None and SessionConf(jvm, jsession).is_on(SINK_EVOLUTION):
+        raise convert_exception(
+            jvm.cls("org.apache.spark.SparkException")(
+                "STREAMING_QUERY_EVOLUTION_ERROR.UNNAMED_STREAMING_SINKS_WITH_ENFORCEMENT",
+                jvm.scala_map({}),
+                None,
+            )
+        )
+
+
+class SinkNames:
+    """Knows the sinks that a query has had. Where not `enabled`, a commit names none."""
+
+    def __init__(self, enabled: bool, sink_name: str | None, sink: SparkSink) -> None:
+        self.enabled = enabled
+        self._sinks: dict[str, Mapping[str, Any]] = {}
+        if self.enabled and sink_name is not None:
+            self._name = sink_name
+            self._current: Mapping[str, Any] = {
+                "sinkName": sink_name,
+                "commitOffset": _NO_OFFSET,
+                "providerName": sink.jtable.getClass().getName(),
+                "apiVersion": "DSv2" if sink.is_v2 else "DSv1",
+                "isActive": True,
+            }
+
+    def resume_after_commit(self, commit: CommitMetadata) -> None:
+        """Go on from a commit, whose sinks are part of what the next one records."""
+        if commit.sinks is None:
+            return
+        if not self.enabled:
+            named = ", ".join(commit.sinks)
+            raise UnsupportedError(
+                f"The commit log of this checkpoint names its sinks ({named}), and a commit "
+                "without a name cannot follow one with it. Nothing was run. Set "
+                f"{SINK_EVOLUTION} to true and name the sink of this query: "
+                "write_stream(df).name(...)."
+            )
+        self._sinks = dict(commit.sinks)
+
+    def of_this_commit(self) -> Sinks:
+        """The sink in use as the active one, beside those that once were."""
+        past = {name: {**sink, "isActive": False} for name, sink in self._sinks.items()}
+        self._sinks = {**past, self._name: self._current}
+        return self._sinks

@@ -1,0 +1,1 @@
+"""The streaming leaves of a plan and the streams that they read."""

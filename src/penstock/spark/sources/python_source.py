@@ -1,0 +1,255 @@
+"""A source written in Python: any object that can name a position and hand out a DataFrame."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.engine.data_stream import Source
+from penstock.engine.offsets import Offset, SerializedOffset
+from penstock.engine.read_limit import ReadLimit
+from penstock.errors import InvalidBatchError
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.support import require_supported
+from penstock.spark.sources.spark_sources import V1Data, offset_value
+
+_NAME_PREFIX = "penstock:"
+
+
+class PythonSource(ABC):
+    """A source of rows for `penstock.read_stream`.
+
+    An offset is any JSON value; two that have the same JSON are the same position. The engine
+    calls every method on the query's thread. If several queries read one source, they share it.
+    """
+
+    @abstractmethod
+    def schema(self) -> StructType | str:
+        """The columns, as a StructType or in DDL. Asked once, before the query starts."""
+
+    @abstractmethod
+    def initial_offset(self) -> Any:
+        """The position before the first row. Not in any batch itself.
+
+        The same in every run of the program, until the first batch is committed.
+        """
+
+    @abstractmethod
+    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
+        """Where the next batch after `start` is to end, within `limit`.
+
+        Returning `start` says that there is nothing new. A source that cannot limit itself may
+        ignore `limit`.
+        """
+
+    @abstractmethod
+    def get_batch(self, spark: SparkSession, start: Any, end: Any) -> DataFrame:
+        """The rows after `start` up to and including `end`.
+
+        The same two positions must give the same rows, also in a later run of the program:
+        that is what makes a batch that is run again the same batch.
+        """
+
+    def commit(self, end: Any) -> None:
+        """Everything up to `end` is processed, and whoever read it will not ask for it again.
+
+        A source that is read twice, by two queries or by both sides of a join with itself, is told
+        so by each reader, and each may be somewhere else.
+        """
+
+    def stop(self) -> None:
+        """A query that reads it is over, and calls nothing after this. Others may go on."""
+
+    def prepare_for_trigger_available_now(self) -> None:
+        """From now on, never return an offset beyond what is available at this moment.
+
+        Override it to support Trigger.AvailableNow in several batches; a source that does not is
+        read in a single one.
+        """
+
+    def read_limit(self) -> ReadLimit | None:
+        """How much one batch may take by default; None for everything there is."""
+        return None
+
+    def report_latest_offset(self) -> Any:
+        """The end of all that is available, for progress only; None to say nothing."""
+        return None
+
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        """Told once by each query: call `nudge`, from any thread, to be asked for new data at once.
+
+        Without it a query that waits for data asks again after a while, at most ten times
+        `spark.sql.streaming.pollingDelay`.
+        """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}[python]"
+
+
+def read_stream(source: PythonSource, spark: SparkSession | None = None) -> DataFrame:
+    """A streaming DataFrame over a source written in Python.
+
+    It can be used like any other, in any query that Penstock runs; Spark's own engine refuses it.
+    """
+    session = spark or SparkSession.active()
+    require_supported(session)
+    jvm = Jvm.of(session)
+    name = f"{_NAME_PREFIX}{uuid.uuid4()}"
+    # All columns may be null, as with Spark's own sources: nobody checks what a source returns.
+    schema = session.createDataFrame([], source.schema())._jdf.schema().asNullable()
+    output = jvm.module("DataTypeUtils").toAttributes(schema)
+    relation = jvm.new(
+        "StreamingRelation",
+        dataSource=_placeholder(jvm, session),
+        sourceName=name,
+        output=output,
+        sourceIdentifyingName=jvm.module("Unassigned"),
+    )
+    _sources_of(jvm)[name] = source
+    dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
+    return DataFrame(dataset, session)
+
+
+def find_registered(jvm: Jvm, source_name: str) -> PythonSource | None:
+    """The source behind a relation that `read_stream` made, None for any other relation."""
+    return _sources_of(jvm).get(source_name)
+
+
+def _sources_of(jvm: Jvm) -> dict[str, PythonSource]:
+    """The sources by the name of their relation. They are let go of together with the JVM.
+
+    A plan in the JVM names its source; nothing tells when the last such plan is gone.
+    """
+    sources: dict[str, PythonSource] = jvm.once("python sources", dict)
+    return sources
+
+
+def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
+    """A data source to stand in the relation, which has to have one. It is never opened."""
+    return jvm.new(
+        "DataSource",
+        sparkSession=session._jsparkSession,
+        className="text",
+        paths=jvm.empty_seq,
+        userSpecifiedSchema=jvm.none,
+        partitionColumns=jvm.empty_seq,
+        bucketSpec=jvm.none,
+        options=jvm.scala_map({}),
+        catalogTable=jvm.none,
+        userSpecifiedStreamingSourceName=jvm.none,
+    )
+
+
+class PythonSourceStream(Source):
+    """A PythonSource as the engine sees it."""
+
+    def __init__(self, session: SparkSession, source: PythonSource, jschema: Any) -> None:
+        """`jschema` is the schema that the query was made with."""
+        self._columns = jschema.catalogString()
+        self._session = session
+        self._source = source
+        self._jvm = Jvm.of(session)
+        # Spark counts the rows of a batch by stream; this object stands for ours there.
+        options = self._jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
+        self.jstream = self._jvm.new(
+            "MarkerStream",
+            rowsPerBatch=1,
+            numPartitions=1,
+            startTimestamp=0,
+            advanceMsPerBatch=1,
+            options=options,
+        )
+
+    def __str__(self) -> str:
+        return str(self._source)
+
+    @property
+    def supports_admission_control(self) -> bool:
+        return True
+
+    @property
+    def supports_trigger_available_now(self) -> bool:
+        overridden = type(self._source).prepare_for_trigger_available_now
+        return overridden is not PythonSource.prepare_for_trigger_available_now
+
+    def prepare_for_trigger_available_now(self) -> None:
+        self._source.prepare_for_trigger_available_now()
+
+    def on_new_data(self, nudge: Callable[[], None]) -> None:
+        self._source.on_new_data(nudge)
+
+    def default_read_limit(self) -> ReadLimit:
+        return self._source.read_limit() or super().default_read_limit()
+
+    def get_offset(self) -> Offset | None:
+        return self.latest_offset(None, self.default_read_limit())
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        begin = self._begin(start)
+        end = self._source.latest_offset(begin, limit)
+        if end is None:
+            return None
+        self._refuse_going_back(begin, end)
+        offset = self._offset(end, "latest_offset")
+        if start is None and offset == self._offset(begin, "initial_offset"):
+            return None
+        return offset
+
+    def report_latest_offset(self) -> Offset | None:
+        latest = self._source.report_latest_offset()
+        return None if latest is None else self._offset(latest, "report_latest_offset")
+
+    def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
+        batch = self._source.get_batch(self._session, self._begin(start), offset_value(end))
+        if not isinstance(batch, DataFrame):
+            raise InvalidBatchError(f"get_batch of {self} returned {batch!r}, not a DataFrame")
+        if batch.isStreaming:
+            raise InvalidBatchError(
+                f"get_batch of {self} returned a streaming DataFrame; it is to return the rows of "
+                "one batch"
+            )
+        jdf = batch._jdf
+        jschema = jdf.schema()
+        if jschema.catalogString() != self._columns:
+            raise InvalidBatchError(
+                f"get_batch of {self} returned the columns {jschema.catalogString()}; its schema "
+                f"has {self._columns}"
+            )
+        rows = jdf.queryExecution().toRdd()
+        streaming = self._session._jsparkSession.internalCreateDataFrame(rows, jschema, True)
+        return V1Data(streaming.logicalPlan())
+
+    def _refuse_going_back(self, begin: Any, end: Any) -> None:
+        """Of numbers it is known which comes first; of other offsets only the source knows."""
+        if isinstance(begin, (int, float)) and isinstance(end, (int, float)) and end < begin:
+            raise InvalidBatchError(
+                f"latest_offset of {self} went back from {begin} to {end}: the rows between them "
+                "would be read twice. If its data was replaced, start with a new checkpoint."
+            )
+
+    def _begin(self, start: Offset | None) -> Any:
+        return self._source.initial_offset() if start is None else offset_value(start)
+
+    def _offset(self, value: Any, method: str) -> Offset:
+        """The offset for a value; objects with the same members are the same, in any order."""
+        try:
+            text = json.dumps(
+                value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True
+            )
+        except (TypeError, ValueError) as exc:
+            raise InvalidBatchError(
+                f"{method} of {self} returned {value!r}, which is not a JSON value: {exc}"
+            ) from exc
+        return SerializedOffset(text)
+
+    def commit(self, end: Offset) -> None:
+        self._source.commit(offset_value(end))
+
+    def stop(self) -> None:
+        self._source.stop()

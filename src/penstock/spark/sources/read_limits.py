@@ -1,0 +1,77 @@
+"""Read limits, from Spark's form to the engine's and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.engine.read_limit import (
+    ALL_AVAILABLE,
+    CompositeReadLimit,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    ReadMinRows,
+)
+from penstock.errors import ExecutionError
+from penstock.spark.jvm.gateway import Jvm
+
+_INTERFACE = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
+
+
+def from_jvm(limit: Any) -> ReadLimit:
+    """The engine's form of one of Spark's limits; a kind nobody knows is passed on as it is."""
+    match limit.getClass().getSimpleName():
+        case "ReadAllAvailable":
+            return ALL_AVAILABLE
+        case "ReadMaxRows":
+            return ReadMaxRows(limit.maxRows())
+        case "ReadMinRows":
+            return ReadMinRows(limit.minRows(), limit.maxTriggerDelayMs())
+        case "ReadMaxFiles":
+            return ReadMaxFiles(limit.maxFiles())
+        case "ReadMaxBytes":
+            return ReadMaxBytes(limit.maxBytes())
+        case "CompositeReadLimit":
+            return CompositeReadLimit(tuple(map(from_jvm, limit.getReadLimits())))
+        case _:
+            return ForeignReadLimit(limit)
+
+
+def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
+    """Spark's form of one of the engine's limits."""
+    make = jvm.cls(_INTERFACE)
+    match limit:
+        case ReadAllAvailable():
+            return make.allAvailable()
+        case ReadMaxRows(rows):
+            return make.maxRows(rows)
+        case ReadMinRows(rows, delay):
+            return make.minRows(rows, delay)
+        case ReadMaxFiles(files):
+            return make.maxFiles(files)
+        case ReadMaxBytes(size):
+            return make.maxBytes(size)
+        case CompositeReadLimit(limits):
+            parts = jvm.array(
+                jvm.cls("org.apache.spark.sql.connector.read.streaming.ReadLimit"),
+                (to_jvm(jvm, part) for part in limits),
+            )
+            return make.compositeLimit(parts)
+        case ForeignReadLimit():
+            return limit.jlimit
+        case _:
+            raise ExecutionError(f"no read limit of Spark's for {limit}")
+
+
+class ForeignReadLimit(ReadLimit):
+    """A limit of a connector's own making, understood by its source alone."""
+
+    def __init__(self, jlimit: Any) -> None:
+        object.__setattr__(self, "jlimit", jlimit)
+
+    jlimit: Any
+
+    def __str__(self) -> str:
+        return str(self.jlimit.toString())

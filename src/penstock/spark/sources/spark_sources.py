@@ -1,0 +1,182 @@
+"""Spark's sources as the engine sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
+from penstock.engine.offsets import Offset
+from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
+from penstock.errors import InvalidBatchError
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.java_side import fields_of
+from penstock.spark.sources import read_limits
+
+_CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
+
+
+class JvmOffset(Offset):
+    """An offset that keeps the JVM object it came from, so that it can be handed back as is."""
+
+    __slots__ = ("_json", "jvm_offset")
+
+    def __init__(self, jvm_offset: Any) -> None:
+        self.jvm_offset = jvm_offset
+        self._json = str(jvm_offset.json())
+
+    @property
+    def json(self) -> str:
+        return self._json
+
+
+@dataclass(frozen=True)
+class V2Range:
+    """The data of a V2 batch: its two offsets, for the scan to read between."""
+
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True)
+class V1Data:
+    """The data of a V1 batch: a logical plan."""
+
+    plan: Any
+
+
+class _JvmStream(DataStream):
+    """What both kinds of stream have in common."""
+
+    def __init__(self, jvm: Jvm, jstream: Any) -> None:
+        self._jvm = jvm
+        self.jstream = jstream
+        self._description, *abilities = fields_of(jvm.java.start.describeStream(jstream))
+        (
+            self._admission_control,
+            self._available_now,
+            self._accepts_latest_seen,
+            self._reports_metrics,
+            self._reports_latest,
+        ) = (ability == "true" for ability in abilities)
+        self._limits: dict[ReadLimit, Any] = {}
+
+    def __str__(self) -> str:
+        return self._description
+
+    @property
+    def supports_admission_control(self) -> bool:
+        return self._admission_control
+
+    @property
+    def supports_trigger_available_now(self) -> bool:
+        return self._available_now
+
+    @property
+    def accepts_latest_seen_offset(self) -> bool:
+        return self._accepts_latest_seen
+
+    def default_read_limit(self) -> ReadLimit:
+        if not self._admission_control:
+            return ALL_AVAILABLE
+        return read_limits.from_jvm(self._call_default("getDefaultReadLimit"))
+
+    def report_latest_offset(self) -> Offset | None:
+        if not self._reports_latest:
+            return None
+        return _wrap(self._call_default("reportLatestOffset"))
+
+    def prepare_for_trigger_available_now(self) -> None:
+        self.jstream.prepareForTriggerAvailableNow()
+
+    def set_latest_seen_offset(self, offset: Offset) -> None:
+        self.jstream.setLatestSeenOffset(self._to_jvm(offset))
+
+    def commit(self, end: Offset) -> None:
+        self.jstream.commit(self._to_jvm(end))
+
+    def stop(self) -> None:
+        self.jstream.stop()
+
+    def metrics(self, latest_consumed: Offset | None) -> Mapping[str, str]:
+        if not self._reports_metrics:
+            return {}
+        consumed = None if latest_consumed is None else self._to_jvm(latest_consumed)
+        optional = self._jvm.cls("java.util.Optional").ofNullable(consumed)
+        return dict(self.jstream.metrics(optional))
+
+    def _ask_within_limit(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        jlimit = self._limits.get(limit)
+        if jlimit is None:
+            jlimit = self._limits[limit] = read_limits.to_jvm(self._jvm, limit)
+        jstart = None if start is None else self._to_jvm(start)
+        return _wrap(self.jstream.latestOffset(jstart, jlimit))
+
+    def _call_default(self, method: str) -> Any:
+        return self._jvm.call_default(
+            f"{_CONNECTOR}.SupportsAdmissionControl", method, self.jstream
+        )
+
+    def _to_jvm(self, offset: Offset) -> Any:
+        raise NotImplementedError
+
+
+class JvmSource(_JvmStream, Source):
+    """A source of Spark's first API."""
+
+    def get_offset(self) -> Offset | None:
+        return _wrap(self._jvm.from_option(self.jstream.getOffset()))
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        if self._admission_control:
+            return self._ask_within_limit(start, limit)
+        return self.get_offset()
+
+    def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
+        jstart = None if start is None else self._to_jvm(start)
+        plan = self._jvm.java.start.batchOf(self.jstream, jstart, self._to_jvm(end))
+        if isinstance(plan, str):
+            raise InvalidBatchError(
+                f"DataFrame returned by getBatch from {self} did not have isStreaming=true\n{plan}"
+            )
+        return V1Data(plan)
+
+    def _to_jvm(self, offset: Offset) -> Any:
+        if isinstance(offset, JvmOffset):
+            return offset.jvm_offset
+        return self._jvm.new("SerializedOffset", json=offset.json)
+
+
+class JvmMicroBatchStream(_JvmStream, MicroBatchStream):
+    """A stream of Spark's second API."""
+
+    def initial_offset(self) -> Offset:
+        return JvmOffset(self.jstream.initialOffset())
+
+    def deserialize_offset(self, json: str) -> Offset:
+        return JvmOffset(self.jstream.deserializeOffset(json))
+
+    def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
+        if self._admission_control:
+            return self._ask_within_limit(start, limit)
+        return _wrap(self.jstream.latestOffset())
+
+    def get_batch(self, start: Offset | None, end: Offset) -> V2Range:
+        first = self.initial_offset() if start is None else start
+        return V2Range(self._to_jvm(first), self._to_jvm(end))
+
+    def _to_jvm(self, offset: Offset) -> Any:
+        if isinstance(offset, JvmOffset):
+            return offset.jvm_offset
+        return self.jstream.deserializeOffset(offset.json)
+
+
+def _wrap(jvm_offset: Any | None) -> Offset | None:
+    return None if jvm_offset is None else JvmOffset(jvm_offset)
+
+
+def offset_value(offset: Offset | None) -> Any:
+    """The JSON value of an offset; None for none."""
+    return None if offset is None else json.loads(offset.json)

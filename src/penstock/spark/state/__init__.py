@@ -1,0 +1,1 @@
+"""The records of stateful operators: commits, ids, metadata."""

@@ -1,0 +1,93 @@
+"""The ids of a query's state files, where the session has state named by ids.
+
+With `spark.sql.streaming.stateStore.checkpointFormatVersion` 2 every run of a batch writes its
+state under an id of its own, so that two runs never mix. Which ids are the good ones is known from
+the commit log alone: a batch starts from the ids that the commit before it records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark.errors.exceptions.captured import convert_exception
+
+from penstock.checkpoint import CommitMetadata
+from penstock.spark.session.stream_session import SparkStreamSession
+
+_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+Ids = tuple[tuple[str, ...], ...]
+"""Partition -> the ids of its state files."""
+
+
+class StateIds:
+    """Knows the ids of the last committed batch. `jvm_map` is what Spark plans a batch with.
+
+    Where not `enabled`, state has no ids and there is nothing to know.
+    """
+
+    def __init__(self, session: SparkStreamSession) -> None:
+        self._session = session
+        self._jvm = session.jvm
+        self._known: dict[int, Ids] = {}
+        self.jvm_map = session.jvm.cls("scala.collection.mutable.HashMap")()
+        self.enabled = int(session.get_conf(_FORMAT_VERSION)) >= 2
+
+    def resume_after_commit(self, commit: CommitMetadata) -> None:
+        """Go on from a commit. The format of its state wins over the session's setting."""
+        self.enabled = commit.version == 2 or commit.state_unique_ids is not None
+        self._session.set_conf(_FORMAT_VERSION, "2" if self.enabled else "1")
+        for operator_id, ids in (commit.state_unique_ids or {}).items():
+            self._put(operator_id, ids)
+
+    def take(self, writers: Sequence[Any], batch_id: int) -> dict[int, Ids]:
+        """What the stateful operators of a finished batch wrote, to be recorded in its commit.
+
+        Raises Spark's own error if an operator started from other state than the last commit's.
+        """
+        for writer in writers:
+            operator_id = int(writer.stateInfo().get().operatorId())
+            infos = list(writer.getStateStoreCheckpointInfo())
+            self._check_base(operator_id, infos)
+            for info in infos:
+                version = info.batchVersion()
+                if version != batch_id + 1:
+                    raise AssertionError(
+                        f"Batch version {batch_id} should generate state store checkpoint "
+                        f"version {batch_id + 1} but we see {version}"
+                    )
+            self._put(operator_id, tuple(tuple(info.stateStoreCkptId().get()) for info in infos))
+        return dict(sorted(self._known.items()))
+
+    def _check_base(self, operator_id: int, infos: Sequence[Any]) -> None:
+        known = self._known.get(operator_id)
+        if known is None:
+            return
+        for info in infos:
+            expected = known[info.partitionId()]
+            base = self._jvm.from_option(info.baseStateStoreCkptId())
+            actual = None if base is None else tuple(base)
+            if actual != expected:
+                raise self._mismatch(operator_id, info, expected, actual)
+
+    def _mismatch(
+        self, operator_id: int, info: Any, expected: Sequence[str], actual: Sequence[str] | None
+    ) -> Exception:
+        error: JavaObject = self._jvm.module("StateStoreErrors").stateStoreBaseCheckpointIdMismatch(
+            info.batchVersion(),
+            info.partitionId(),
+            operator_id,
+            f"[{', '.join(expected)}]",
+            "None" if actual is None else f"[{', '.join(actual)}]",
+        )
+        return convert_exception(error)
+
+    def _put(self, operator_id: int, ids: Ids) -> None:
+        self._known[operator_id] = ids
+        string = self._jvm.cls("java.lang.String")
+        partitions = self._jvm.gateway.new_array(string, len(ids), 0)
+        for index, texts in enumerate(ids):
+            partitions[index] = self._jvm.array(string, texts)
+        self.jvm_map.put(operator_id, partitions)
