@@ -1,13 +1,13 @@
-"""What Penstock is for, in about a minute: `make demo`.
+"""Kills a streaming query, recovers it and checks its output, in about a minute: `make demo`.
 
-A stream of small JSON order files becomes revenue per ten-minute window in a parquet table.
-Four acts, each a process of its own:
+The query reads small JSON files of orders and writes the revenue per ten-minute window to a parquet
+table. There are four steps, the first three each in a process of their own:
 
 1. Penstock runs the stream and is killed (SIGKILL) after a batch is planned and written, but
    before it is committed.
 2. Penstock starts again, on the same checkpoint, and finishes.
-3. Spark's own engine takes the checkpoint over and processes the files that came last.
-4. The totals in the table are compared with the orders in the files, to the row.
+3. Spark's own engine continues on the same checkpoint and processes the last files.
+4. The totals in the table are compared with the orders in the files, row by row.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ console = Console(highlight=False)
 
 
 class Workspace:
-    """Where the demo keeps its orders, its checkpoint and its table."""
+    """The directories of the demo: orders, checkpoint and table."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -58,7 +58,7 @@ class Workspace:
         self.spark_log = root / "spark.log"
 
     def write_orders(self, first: int, count: int) -> int:
-        """Write order files `first` to `first + count - 1`; the number of orders in them."""
+        """Write order files `first` to `first + count - 1`; return the number of orders."""
         self.orders.mkdir(exist_ok=True)
         for number in range(first, first + count):
             chance = random.Random(number)
@@ -75,7 +75,7 @@ class Workspace:
         return count * ORDERS_PER_FILE
 
     def write_closing_order(self, number: int) -> None:
-        """One order of the far future, whose watermark closes every window before it."""
+        """Write one order a day later: the watermark that follows closes every window before it."""
         self._write(number, [{"id": -1, "cents": 0, "at": FIRST_ORDER + 86_400}])
 
     def _write(self, number: int, orders: list[dict[str, int]]) -> None:
@@ -86,7 +86,7 @@ class Workspace:
         temporary.rename(path)
 
     def expected(self) -> dict[int, tuple[int, int]]:
-        """Window start -> (orders, cents), counted from the files without any engine."""
+        """Window start -> (orders, cents), computed from the files in plain Python."""
         windows: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for path in sorted(self.orders.glob("*.json")):
             for order in map(json.loads, path.read_text().splitlines()):
@@ -118,7 +118,7 @@ def revenue(spark: SparkSession, work: Workspace) -> DataFrame:
 
 
 def show_batches(query: StreamingQuery) -> None:
-    """A line for each batch as it finishes, until the query ends."""
+    """Print a line for each batch as it finishes, until the query ends."""
     shown = -1
     while True:
         active = query.isActive
@@ -150,7 +150,7 @@ def _line(progress: Any) -> str:
     )
 
 
-# The acts that run a query, each in its own process.
+# The steps that run a query, each in its own process.
 
 
 def act_penstock(work: Workspace, *, die: bool) -> None:
@@ -182,11 +182,11 @@ def act_spark(work: Workspace) -> None:
     spark.stop()
 
 
-# The play.
+# The parent process, which runs the steps and checks their results.
 
 
 class Check:
-    """Counts what is as promised, and says so."""
+    """Prints each claim with its result, and counts those that do not hold."""
 
     def __init__(self) -> None:
         self.failed = 0
@@ -211,7 +211,7 @@ def play(work: Workspace) -> int:
     console.print("\n[bold]1. Penstock runs the stream[/] [dim](starting Spark ...)[/]")
     code = run_act("die", work)
     planned, done = work.batches("offsets")[-1], work.batches("commits")[-1]
-    check.that(code == -signal.SIGKILL, "the engine was killed with SIGKILL")
+    check.that(code == -signal.SIGKILL, "the process was killed with SIGKILL")
     check.that(
         (planned, done) == (BATCH_TO_DIE_IN, BATCH_TO_DIE_IN - 1),
         f"batch {planned} is planned and written, but only batch {done} is committed",
@@ -219,14 +219,13 @@ def play(work: Workspace) -> int:
     before = (work.checkpoint / "offsets" / str(planned)).read_bytes()
 
     console.print("\n[bold]2. Penstock starts again[/] [dim](same checkpoint, new process)[/]")
-    check.that(run_act("resume", work) == 0, "it ended well")
+    check.that(run_act("resume", work) == 0, "the query succeeded")
     check.that(
         (work.checkpoint / "offsets" / str(planned)).read_bytes() == before,
         f"batch {planned} was run again exactly as planned",
     )
     console.print(
-        f"  [dim]  (0 rows, because the table already held batch {planned}: a file sink remembers "
-        "the ids)[/]",
+        f"  [dim]  (0 rows: the file sink has batch {planned} already, and skips it)[/]",
         soft_wrap=True,
     )
     check.that(
@@ -238,14 +237,16 @@ def play(work: Workspace) -> int:
     console.print(
         f"\n[bold]3. Spark's own engine takes over[/] [dim]({FILES_AT_LAST} more files)[/]"
     )
-    check.that(run_act("spark", work) == 0, "it ended well, on the checkpoint Penstock wrote")
+    check.that(
+        run_act("spark", work) == 0, "the query succeeded, on the checkpoint that Penstock wrote"
+    )
 
     console.print("\n[bold]4. The totals[/]")
     compare(work, written, check)
     if check.failed:
-        console.print(f"\n[red bold]{check.failed} of these are off.[/]")
+        console.print(f"\n[red bold]{check.failed} of these checks failed.[/]")
         return 1
-    console.print("\n[green bold]Nothing lost, nothing twice.[/]")
+    console.print("\n[green bold]Nothing lost, nothing duplicated.[/]")
     return 0
 
 
@@ -259,14 +260,16 @@ def compare(work: Workspace, written: int, check: Check) -> None:
     cents = sum(cents for _, cents in table.values())
     check.that(
         table == expected,
-        f"every window's count and sum is that of the input: {cents / 100:,.2f} in all",
+        f"the count and sum of every window match the input: {cents / 100:,.2f} in total",
     )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--act", choices=["die", "resume", "spark"])
-    parser.add_argument("folder", nargs="?", help="where to work; a temporary folder if not given")
+    parser.add_argument(
+        "folder", nargs="?", help="the directory to work in; a temporary one by default"
+    )
     arguments = parser.parse_args()
     if arguments.act:
         work = Workspace(Path(arguments.folder))

@@ -1,4 +1,4 @@
-"""Every page is followed like a reader would follow it: its commands run, its Python runs."""
+"""Runs the commands and the Python of every page in order, and compares pages with the code."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ DOCS = ROOT / "docs"
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 GOLDEN = ROOT / "tests" / "golden" / "spark-4.3.0" / "windowed"
 
-# By which test a page is followed.
+# Which test runs the blocks of a page.
 WITH_SPARK = ["index.md", "run.md", "operate.md", "engine.md"]
 WITHOUT_SPARK = ["checkpoint.md"]
 ELSEWHERE = ["testing.md"]  # test_testing_docs.py
 
 
-def test_every_page_with_something_to_run_is_followed() -> None:
+def test_every_page_with_executed_blocks_is_run_by_a_test() -> None:
     pages = {block.page for block in BLOCKS if block.kind in EXECUTED}
     assert pages == {*WITH_SPARK, *WITHOUT_SPARK, *ELSEWHERE}
 
 
-def test_every_block_says_what_it_is() -> None:
+def test_every_block_has_a_known_language() -> None:
     assert [str(block) for block in BLOCKS if block.kind not in EXECUTED | SHOWN] == []
     assert [str(block) for block in BLOCKS if block.has_stray_command] == []
 
 
-def test_the_pages_that_need_spark(tmp_path: Path) -> None:
+def test_pages_that_need_spark_work(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.docs.follow", *WITH_SPARK],
         cwd=tmp_path,
@@ -54,7 +54,7 @@ def test_the_pages_that_need_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", WITHOUT_SPARK)
-def test_a_page_about_checkpoints(
+def test_pages_that_need_no_spark_work(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,24 +64,24 @@ def test_a_page_about_checkpoints(
 
 
 @pytest.mark.extended
-def test_the_demo() -> None:
+def test_the_demo_prints_what_the_page_shows() -> None:
     ran = subprocess.run(
         [sys.executable, "examples/demo.py"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    [shown] = [block.text for block in blocks_of(ROOT / "README.md") if block.info == "text"]
+    [shown] = [block.text for block in blocks_of(DOCS / "index.md") if block.info == "text"]
     assert is_as_shown(ran.stdout, shown), ran.stdout
 
 
-# What the pages say about the code.
+# Statements of the pages about the code.
 
 
 def _subcommand(words: list[str]) -> tuple[Any, list[str]]:
-    """The command that the first words name, and the words after them."""
+    """The command that the first words name, and the remaining words."""
     command: Any = get_command(app)
     while words[:1] and words[0][0] != "-" and (known := getattr(command, "commands", None)):
         name, *words = words
-        assert name in known, f"{name!r} is none of {', '.join(known)}"
+        assert name in known, f"{name!r} is not one of {', '.join(known)}"
         command = known[name]
     return command, words
 
@@ -92,7 +92,7 @@ def _options(command: Any) -> set[str]:
 
 
 def _mentions() -> list[str]:
-    """Every `penstock ...` in code: in a line of prose, and in a block, in the README too."""
+    """Every `penstock ...` in inline code and in blocks, of the pages and the README."""
     texts = [path.read_text() for path in [*PAGES, ROOT / "README.md"]]
     inline = [re.sub(r"\s+", " ", m) for t in texts for m in re.findall(r"`(penstock [^`]+)`", t)]
     in_blocks = [m for t in texts for m in re.findall(r"^(?:\$ )?(penstock .*)$", t, re.MULTILINE)]
@@ -100,36 +100,36 @@ def _mentions() -> list[str]:
 
 
 @pytest.mark.parametrize("mention", _mentions())
-def test_a_command_that_is_named_exists_and_has_the_options_it_is_named_with(mention: str) -> None:
+def test_every_mentioned_command_exists_with_its_options(mention: str) -> None:
     command, rest = _subcommand(mention.split()[1:])
     own = rest
-    if command.name in ("run", "crashtest"):  # what comes after the script is the script's
+    if command.name in ("run", "crashtest"):  # the words after the script are its arguments
         own = rest[: next((i for i, w in enumerate(rest) if w.endswith(".py")), len(rest))]
     assert {word for word in own if word.startswith("--")} <= _options(command)
 
 
-def test_the_options_of_run_are_all_there() -> None:
+def test_the_page_lists_all_options_of_run() -> None:
     page = (DOCS / "run.md").read_text()
     in_table = set(re.findall(r"`(--[a-z-]+)", "\n".join(re.findall(r"^\| `--.*", page, re.M))))
     command, _ = _subcommand(["run"])
     assert in_table == _options(command)
 
 
-def test_the_exit_codes_of_run() -> None:
+def test_the_page_lists_all_exit_codes_of_run() -> None:
     page = (DOCS / "run.md").read_text()
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
     assert codes == {*Outcome, 2}
 
 
 @pytest.mark.parametrize("page", ["engine.md"])
-def test_what_is_shown_of_files_is_in_them(page: str) -> None:
+def test_shown_checkpoint_files_are_those_of_a_spark_checkpoint(page: str) -> None:
     titled: list[Block] = [block for block in blocks_of(DOCS / page) if block.title]
     assert len(titled) == 3
     for block in titled:
         assert is_as_shown((GOLDEN / block.title).read_text(), block.text), str(block)
 
 
-def test_the_phases_in_the_diagram_are_the_engine_s() -> None:
+def test_the_diagram_has_the_phases_of_the_engine() -> None:
     diagram = (DOCS / "images" / "batch.svg").read_text()
     named = re.findall(r'class="phase"[^>]*>([^<]*)<', diagram)
     shown = {word for text in named for word in re.findall(r"\b[a-z]+[A-Z]\w*", text)}
@@ -138,17 +138,17 @@ def test_the_phases_in_the_diagram_are_the_engine_s() -> None:
     assert shown == reported | {"latestOffset", "getOffset"}
 
 
-def test_the_rooms_may_import_what_the_page_says() -> None:
+def test_the_packages_may_import_what_the_page_says() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    page = (DOCS / "engine.md").read_text().partition("## The rooms")[2]
+    page = (DOCS / "engine.md").read_text().partition("## Packages")[2]
     said = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
-    rooms = {name for name, _ in said}
-    assert len(rooms) == 9
+    packages = {name for name, _ in said}
+    assert len(packages) == 9
     for name, imports in said:
         forbidden = {
             module.removeprefix("penstock.")
             for contract in project["tool"]["importlinter"]["contracts"]
-            if f"penstock.{name}" in contract["source_modules"]
+            if f"penstock.{name}" in contract.get("source_modules", ())
             for module in contract["forbidden_modules"]
         }
-        assert set(re.findall(r"`(\w+)`", imports)) == rooms - forbidden - {name}
+        assert set(re.findall(r"`(\w+)`", imports)) == packages - forbidden - {name}
