@@ -1,4 +1,4 @@
-"""The three that are compared, and the session each runs in."""
+"""The three engines that are compared, and their sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import penstock
 from penstock.spark.jvm.quiet import quiet_session
 
 ENGINES = ("spark", "tuned", "penstock")
-"""Spark as people run it; Spark with plain local files; Penstock as it is."""
+"""Spark by default; Spark that writes local files without checksums; Penstock by default."""
 
 TITLES = {"spark": "Spark", "tuned": "Spark tuned", "penstock": "Penstock"}
 
@@ -31,7 +31,7 @@ _COMMON = {
 
 
 def session_for(engine: str, log_file: Path, conf: dict[str, str]) -> SparkSession:
-    """A session for one engine; partitions are as many as cores, which are two."""
+    """A session for one engine, with two cores and two shuffle partitions."""
     tuned = _TUNED if engine == "tuned" else {}
     return quiet_session("bench", log_file, {**_COMMON, **tuned, **conf})
 

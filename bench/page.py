@@ -1,4 +1,4 @@
-"""The figures in docs/benchmark.md, written by the run that measured them."""
+"""Writes the table of figures in docs/benchmark.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Cells = Callable[[dict[str, Any], Workload, str], tuple[str, bool]]
 
 
 def update_page(results: dict[str, Any], path: Path, cells_of: Cells, notes: Sequence[str]) -> None:
-    """Put the table between the two marks, if the file has them."""
+    """Replace the text between the two comments by the table, if the file has them."""
     text = path.read_text()
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
@@ -24,8 +24,9 @@ def update_page(results: dict[str, Any], path: Path, cells_of: Cells, notes: Seq
 
 def _table(results: dict[str, Any], cells_of: Cells, notes: Sequence[str]) -> str:
     lines = [
-        f"Penstock / peer, median and spread of the rounds, on {results['machine']}; below 1 is",
-        "less time, except where more is better (≥).",
+        "Ratio of Penstock to Spark and to Spark tuned: median and spread of the rounds, on "
+        f"{results['machine']}.",
+        "Below 1 is less time, except where a higher figure is better (≥).",
         "",
         "| | / Spark | / Spark tuned | size, rounds, date |",
         "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""The picture of a benchmark: the phases of a batch, stacked, engine beside engine."""
+"""Draws the phases of a batch as stacked bars, one bar per engine."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import matplotlib.pyplot as plt
 _PHASES = {
     "addBatch": ("the Spark job (addBatch)", "#c9d6e2"),
     "queryPlanning": ("planning", "#7fa3c7"),
-    "latestOffset": ("asking sources", "#3d6fa5"),
-    "walCommit": ("write-ahead log", "#e07b39"),
+    "latestOffset": ("latest offsets", "#3d6fa5"),
+    "walCommit": ("offset log", "#e07b39"),
     "commitOffsets": ("commit log", "#b3421f"),
-    "other": ("all else", "#8a8a8a"),
+    "other": ("other", "#8a8a8a"),
 }
 _ENGINES = {"spark": "Spark", "tuned": "Spark\ntuned", "penstock": "Penstock"}
 _SHOWN = ("stateless", "windowed", "rocksdb", "join")
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
-    """Stacked phases per engine for each workload that has them."""
+    """Write the picture: for each workload with phases, the stacked phases per engine."""
     shown = [n for n in _SHOWN if n in results["workloads"]]
     if not shown:
         return
@@ -36,7 +36,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure.legend(
         handles[::-1], labels[::-1], loc="lower center", ncol=6, frameon=False, fontsize=8
     )
-    figure.suptitle(f"Where a small batch's time goes ({results['machine']}, {results['date']})")
+    figure.suptitle(
+        f"Time per trigger of small batches, by phase ({results['machine']}, {results['date']})"
+    )
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, dpi=110)
 
@@ -48,7 +50,7 @@ def _draw_workload(axis: Any, name: str, entry: dict[str, Any]) -> None:
         bare = entry["bare_ms"]["penstock"]
         axis.axhline(bare, color="#555555", linewidth=1, linestyle="--")
         place = {"xy": (1.0, bare), "xycoords": ("axes fraction", "data"), "va": "center"}
-        axis.annotate(f" the bare\n job: {bare:.0f}", **place, fontsize=7)
+        axis.annotate(f" Spark job\n alone: {bare:.0f}", **place, fontsize=7)
     bottom = [0.0] * len(labels)
     for phase, (label, colour) in _PHASES.items():
         heights = [_height(phases[engine], phase) for engine in _ENGINES]

@@ -1,8 +1,8 @@
-"""`make bench`: the engines side by side, alternating in one run, as ratios with their spread.
+"""`make bench`: compares the engines, alternating in one run, as ratios with their spread.
 
-Writes bench/results.json, bench/results.png and the table in docs/benchmark.md. QUICK=1 measures
-less of everything, ROUNDS=n so often, ONLY="stateless join" those alone: what is not measured keeps
-the figures of its last run, each with its date and size.
+Writes bench/results.json, bench/results.png and the table in docs/benchmark.md. QUICK=1 reduces all
+sizes, ROUNDS=n sets the number of rounds, ONLY="stateless join" selects workloads. A workload that
+is not measured keeps the figures of its last run, with their date and size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ console = Console()
 
 
 def measure(engine: str, name: str, size: str) -> dict[str, Any]:
-    """One run of a workload in a process of its own."""
+    """Run a workload in a new process and return its figures."""
     command = [sys.executable, str(HERE / "worker.py"), engine, name, size]
     done = subprocess.run(command, capture_output=True, text=True)
     for line in done.stdout.splitlines():
@@ -42,7 +42,7 @@ def measure(engine: str, name: str, size: str) -> dict[str, Any]:
 
 
 def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any]]]:
-    """Rounds of all engines, each round in another order, so that none is always first."""
+    """Measure all engines in each round, in a rotating order, so that none is always first."""
     measured = []
     for number in range(rounds):
         order = ENGINES[number % 3 :] + ENGINES[: number % 3]
@@ -52,7 +52,7 @@ def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any
 
 
 def ratios(workload: Workload, rounds: list[dict[str, dict[str, Any]]], peer: str) -> list[float]:
-    """Penstock / peer, round by round."""
+    """The figure of Penstock divided by that of the peer, for each round."""
     return [r["penstock"][workload.figure] / r[peer][workload.figure] for r in rounds]
 
 
@@ -65,13 +65,13 @@ def summary(values: list[float]) -> dict[str, float]:
 
 
 def cells_of(entry: dict[str, Any], workload: Workload, peer: str) -> tuple[str, bool]:
-    """A ratio with its spread, and whether it is what was aimed at."""
+    """The text of a ratio with its spread, and whether it meets the target."""
     ratio = entry["ratios"][peer]
     target = workload.targets[0 if peer == "spark" else 1]
     median = ratio["median"]
     met = median >= target if workload.higher_is_better else median <= target
     sign = "≥" if workload.higher_is_better else "≤"
-    return f"{median:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f}), aim {sign} {target:g}", met
+    return f"{median:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f}), target {sign} {target:g}", met
 
 
 def show(results: dict[str, Any]) -> None:
@@ -88,12 +88,15 @@ def show(results: dict[str, Any]) -> None:
 
 
 def notes(results: dict[str, Any]) -> list[str]:
-    """What is no ratio of engines."""
+    """Lines for the figures that are not ratios of engines."""
     found = []
     if "files" in results["workloads"]:
         drift = results["workloads"]["files"]["last_to_first"]
         shown = ", ".join(f"{TITLES[e]} {drift[e]:.2f}" for e in ENGINES)
-        found.append(f"Small files, the last tenth of the batches to the second: {shown}.")
+        found.append(
+            "Small files, time of the last tenth of the batches relative to the second tenth: "
+            f"{shown}."
+        )
     for engine, entry in results.get("growth", {}).items():
         at = ", ".join(f"{n}: {ms:.0f} ms" for n, ms in entry["trigger_ms_at"].items())
         found.append(f"Time per trigger by batch, {TITLES[engine]}: {at}.")
@@ -126,7 +129,7 @@ def measure_workload(name: str, size: str, rounds: int, cache: dict[Any, Any]) -
 
 
 def median_phases(measured: list[dict[str, Any]], engine: str) -> dict[str, float] | None:
-    """Each phase of an engine's batches, the median of the rounds; None if it has no phases."""
+    """The median over the rounds of each phase of an engine; None if there are no phases."""
     rounds = [r[engine]["phases"] for r in measured if "phases" in r[engine]]
     names = sorted({name for phases in rounds for name in phases})
     if not rounds:
@@ -146,7 +149,8 @@ def main() -> None:
     chosen = os.environ.get("ONLY", "").split() or [*WORKLOADS, "growth"]
     unknown = set(chosen) - {*WORKLOADS, "growth"}
     if unknown:
-        sys.exit(f"ONLY has {', '.join(unknown)}; there are {', '.join(WORKLOADS)} and growth")
+        known_names = ", ".join([*WORKLOADS, "growth"])
+        sys.exit(f"unknown in ONLY: {', '.join(unknown)}; known are {known_names}")
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results |= {
         "date": date.today().isoformat(),
@@ -156,7 +160,7 @@ def main() -> None:
     cache: dict[Any, Any] = {}
     for name in (n for n in WORKLOADS if n in chosen):
         known[name] = measure_workload(name, size, rounds, cache)
-        # In the order of the list, and kept even if a later one fails.
+        # In the order of WORKLOADS. Written now, so that a later failure does not lose it.
         results["workloads"] = known = {n: known[n] for n in WORKLOADS if n in known}
         write(results)
     if "growth" in chosen:

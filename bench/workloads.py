@@ -1,4 +1,4 @@
-"""What is measured. Each workload runs in a session of its own and returns figures."""
+"""The workloads. Each runs in its own session and returns figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROCKSDB = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything: little for a quick look, more for the record."""
+    """The sizes of the workloads: QUICK for a first impression, FULL for the published figures."""
 
     warm_up_seconds: int
     measured: int
@@ -61,7 +61,7 @@ class Bench:
         return writer.option("checkpointLocation", checkpoint).start()
 
     def numbers(self, rows: int = 1_000) -> DataFrame:
-        """So many rows a batch, two partitions, one second of event time each."""
+        """A stream of `rows` rows per batch, in two partitions; a batch is one second of time."""
         return (
             self.spark.readStream.format("rate-micro-batch")
             .option("rowsPerBatch", rows)
@@ -72,8 +72,8 @@ class Bench:
     def steady(self, df: DataFrame, **options: Any) -> dict[str, Any]:
         """Figures of the batches after warm-up, in milliseconds.
 
-        All engines are warmed up for the same time, in which the JVM optimises what they run: the
-        same number of batches would leave the quicker one the less time for it.
+        All engines are warmed up for the same time, not for the same number of batches: otherwise
+        the JVM would have less time to compile the code of the faster engine.
         """
         query = self.start(df, **options)
         wait_for_batch(query, 0)
@@ -93,7 +93,7 @@ def wait_for_batch(query: Any, batch_id: int) -> None:
 
 
 def figures(progress: list[Any]) -> dict[str, Any]:
-    """Time per trigger from start to start, and the phases in it; medians."""
+    """Medians of the time from one trigger to the next, of the overhead and of each phase."""
     starts = [datetime.fromisoformat(p.timestamp.replace("Z", "+00:00")) for p in progress]
     gaps = [(b - a).total_seconds() * 1e3 for a, b in pairwise(starts)]
     phases = sorted({name for p in progress for name in p.durationMs})
@@ -110,7 +110,7 @@ def stateless(bench: Bench) -> dict[str, Any]:
 
 
 def bare_job(bench: Bench) -> float:
-    """The same rows into the same sink as an ordinary Spark job: what no engine can be below."""
+    """Time of a batch job with the same rows and sink: the lower bound for every engine."""
     rows = bench.spark.range(0, 1_000, 1, 2)
     frame = rows.select(F.timestamp_millis("id").alias("timestamp"), F.col("id").alias("value"))
     times = []
@@ -227,7 +227,7 @@ def growth(bench: Bench) -> dict[str, Any]:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of the JVM below it."""
+    """CPU time of this process and of its JVM."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     total = own.ru_utime + own.ru_stime
     tick = os.sysconf("SC_CLK_TCK")
@@ -247,9 +247,9 @@ def descendants(pid: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Workload:
-    """A measurement, with what is compared and the ratio aimed at against each peer.
+    """A measurement, the figure that is compared, and the target ratio for each peer.
 
-    `higher_is_better` turns the comparison round: the ratio is to be at least the target.
+    The ratio has to be at most the target, with `higher_is_better` at least the target.
     """
 
     run: Callable[[Bench], dict[str, Any]]
@@ -262,7 +262,7 @@ class Workload:
 
 WORKLOADS = {
     "stateless": Workload(stateless, "small stateless batch", "trigger_ms", (0.40, 0.80)),
-    "overhead": Workload(stateless, "... all but addBatch", "overhead_ms", (0.15, 0.50)),
+    "overhead": Workload(stateless, "... without addBatch", "overhead_ms", (0.15, 0.50)),
     "windowed": Workload(windowed, "windowed aggregation, HDFS-backed", "trigger_ms", (0.5, 0.95)),
     "rocksdb": Workload(
         windowed, "windowed aggregation, RocksDB", "trigger_ms", (0.50, 0.95), ROCKSDB
@@ -271,7 +271,7 @@ WORKLOADS = {
     "bulk": Workload(
         bulk, "one bulk batch: rows per second", "rows_per_second", (0.97, 0.97), {}, True
     ),
-    "files": Workload(files, "small files, one a trigger", "total_s", (0.50, 0.90)),
+    "files": Workload(files, "small files, one per trigger", "total_s", (0.50, 0.90)),
     "restart": Workload(restart, "restart with 100 batches", "restart_ms", (1.0, 1.0)),
     "many": Workload(
         many, "many queries: batches per second", "batches_per_second", (2.0, 1.2), {}, True
