@@ -1,4 +1,4 @@
-"""What all tests share: one quiet Spark session, started when a test first asks for it."""
+"""Shared fixtures: one Spark session without log output, started when a test first needs it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 from penstock.spark.jvm.java_home import prepare_environment
 from penstock.spark.jvm.quiet import SHORT_LIVED_JVM
 
-# Of every JVM that a test starts, in whatever process.
+# For every JVM that the tests start, in child processes too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of a test run. Settings of a test's own belong on `spark.newSession()`."""
+    """The session of a test run. Tests that change settings use `spark.newSession()`."""
     prepare_environment()
     session = (
         SparkSession.builder.master("local[2]")
@@ -37,5 +37,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """Where a query of this test may have its checkpoint. The directory is not made yet."""
+    """The path of a checkpoint for this test. The directory does not exist yet."""
     return tmp_path / "checkpoint"

@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs, in a form to be read."""
+"""Compares two observations and formats their differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_LINES = 120
 
 
 def differences(left_name: str, left: Observation, right_name: str, right: Observation) -> str:
-    """Every aspect in which two observations differ, with both sides; empty if there is none."""
+    """A diff of every aspect in which two observations differ; empty if they are equal."""
     parts = [
         _difference(aspect, left_name, left.get(aspect), right_name, right.get(aspect))
         for aspect in Aspect

@@ -1,4 +1,4 @@
-"""The input files of a program, with everything about them fixed: names, content and times."""
+"""Writes the input files of a program, with fixed names, contents and modification times."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pyarrow.parquet
 from tests.differential.program import File, Files
 
 _FIRST_MODIFIED = 1_740_000_000
-"""Spark's file source takes files in the order of their modification times."""
+"""Spark's file source reads files in the order of their modification times."""
 
 
 def arrive(
     directory: Path, inputs: Mapping[str, Files], format: str, number: int, rounds: int
 ) -> None:
-    """Put the files of one round in place; of every stream there is at least the directory."""
+    """Write the files of one round; the directory of every stream is created."""
     for name, files in inputs.items():
         target = directory / name
         target.mkdir(parents=True, exist_ok=True)
@@ -32,14 +32,14 @@ def arrive(
 
 
 def _share(count: int, number: int, rounds: int) -> range:
-    """Which of `count` things belong to a round: earlier rounds take the larger shares."""
+    """Which of `count` files belong to a round; earlier rounds have the larger shares."""
     base, extra = divmod(count, rounds)
     start = number * base + min(number, extra)
     return range(start, start + base + (1 if number < extra else 0))
 
 
 def _put(path: Path, rows: File, format: str, modified: int) -> None:
-    """Write a file where no source looks yet, and move it into place with its time set."""
+    """Write a hidden file, set its modification time, and rename it to `path`."""
     hidden = path.with_name(f".{path.name}")
     _write(hidden, rows, format)
     os.utime(hidden, (modified, modified))

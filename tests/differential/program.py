@@ -1,4 +1,4 @@
-"""What a program of the differential suite is: a query and its input, as data."""
+"""A program of the differential suite: a query and its input."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.differential.sinks import CollectingSink, Sink
 Row = Mapping[str, object]
 File = Sequence[Row]
 Files = Sequence[File | None]
-"""The input files of a stream in the order they arrive; None is an arrival without a file."""
+"""The input files of a stream in order; None stands for a batch without a file."""
 
 EVENTS = "time TIMESTAMP, key STRING, value LONG"
 
 
 class Aspect(Enum):
-    """What of a run is compared."""
+    """An aspect of a run that is compared."""
 
     ROWS = "rows in the sink, by batch"
     OFFSETS = "offset log"
@@ -33,7 +33,7 @@ class Aspect(Enum):
 
 @dataclass(frozen=True)
 class Input:
-    """Where the build function of a program finds its streams."""
+    """The input of the build function of a program."""
 
     spark: SparkSession
     directory: Path
@@ -49,7 +49,7 @@ class Input:
         *,
         called: str | None = None,
     ) -> DataFrame:
-        """The files of a stream, one each batch; `called` is the name its offsets go by."""
+        """A stream of files, one per batch; `called` is the name of the source."""
         reader = self.spark.readStream.format(format).option("maxFilesPerTrigger", 1)
         if called is not None:
             reader = reader.name(called)
@@ -60,11 +60,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """A query, what it reads, and what of its two runs has to be equal.
+    """A query, its input, and the aspects that are not compared (`skip`).
 
-    The files of each stream are dealt out to `rounds`: in a round its files arrive, and then the
-    query is started with `availableNow`, each batch taking one file of each stream. Columns named
-    in `times` hold the current time and are compared by their distance to the batch's timestamp.
+    The files of each stream are distributed over `rounds`: in each round its files are written and
+    the query is started with `availableNow`; a batch reads one file of each stream. The columns in
+    `times` hold the current time and are compared by their distance to the batch timestamp.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Running a program on either engine, and looking at what became of it."""
+"""Runs a program on either engine and records the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JOIN_SIDES = ("left", "right")
 _MEASUREMENTS = {
     "id",
     "runId",
-    "name",  # each engine has its own: a name is taken while its query runs
+    "name",  # differs between the engines: names of active queries are unique
     "timestamp",
     "batchDuration",
     "inputRowsPerSecond",
@@ -40,7 +40,7 @@ _MAPS_OF_MEASUREMENTS = {"durationMs", "customMetrics"}
 
 
 class Engine(Enum):
-    """Who runs a query."""
+    """The engine that runs a query."""
 
     SPARK = "Spark"
     PENSTOCK = "Penstock"
@@ -55,7 +55,7 @@ class Engine(Enum):
             return writer if sink_name is None else writer.name(sink_name)
         reference = df.writeStream
         if sink_name is not None:
-            # PySpark's writer cannot name a sink, so the name goes to the JVM's.
+            # PySpark's writer cannot name a sink; the writer in the JVM can.
             reference._jwrite = reference._jwrite.name(sink_name)
         return reference
 
@@ -65,7 +65,7 @@ Observation = Mapping[Aspect, Any]
 
 @dataclass
 class Run:
-    """A query on one checkpoint. Rounds may go to one engine or to both in turn."""
+    """A query on one checkpoint. Its rounds can run on one engine or on both in turn."""
 
     program: Program
     session: SparkSession
@@ -82,7 +82,7 @@ class Run:
         return self.root / "checkpoint"
 
     def start(self, engine: Engine, **trigger: Any) -> Any:
-        """Start the query as a restarted program would: built anew."""
+        """Build the DataFrame and start the query, as a restarted program does."""
         df = self.program.build(Input(self.session, self.input))
         writer = engine.writer(df, self.program.sink_name).outputMode(self.program.output_mode)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
@@ -90,12 +90,12 @@ class Run:
         return self.program.sink.start(writer, self.outlet)
 
     def run_round(self, engine: Engine) -> None:
-        """Process what has arrived."""
+        """Process all available data."""
         query = self.start(engine, availableNow=True)
         query.awaitTermination()
         self.progress.extend(json.loads(progress.json) for progress in query.recentProgress)
 
-    # What is seen from outside afterwards.
+    # The results of the run.
 
     def log(self, name: str) -> dict[int, str]:
         """The entries of a log of the checkpoint."""
@@ -103,13 +103,13 @@ class Run:
         return {int(file.name): file.read_text() for file in sorted(files, key=_number)}
 
     def forget_last_commit(self) -> None:
-        """Make the last batch one that is planned but not committed."""
+        """Remove the last commit: its batch is then planned and not committed."""
         last = max(self.log("commits"))
         (self.checkpoint / "commits" / str(last)).unlink()
         (self.checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
     def observe(self) -> Observation:
-        """Everything there is to compare, with times and ids taken out."""
+        """All aspects to compare, without times and ids."""
         skip = self.program.skip
         ways = {
             Aspect.ROWS: self.rows,
@@ -151,7 +151,7 @@ class Run:
         return {str(file.relative_to(directory)): file.read_text() for file in files}
 
     def _schemes(self) -> set[bytes]:
-        """How the checkpoint spells the paths it holds: `file:` alone can be read by anyone."""
+        """The schemes of local paths in the checkpoint: without our settings only `file:` works."""
         files = (f for f in self.checkpoint.rglob("*") if f.is_file())
         return {scheme for file in files for scheme in _SCHEME.findall(file.read_bytes())}
 
@@ -159,12 +159,12 @@ class Run:
         return [self._comparable(progress) for progress in self.progress]
 
     def _comparable(self, progress: dict[str, Any]) -> list[str]:
-        """A record as lines of JSON; of what depends on the clock or on memory the kind only."""
+        """A progress record as lines of JSON, with measurements replaced by their types."""
         text = json.dumps(progress).replace(str(self.root), "<root>")
         progress = json.loads(_OBJECT_ID.sub("@_", text))
         return json.dumps(_timeless(progress), indent=1).splitlines()
 
-    # State, through Spark's own reader of it.
+    # State, read through Spark's state data source.
 
     def state(self) -> dict[str, Rows]:
         """The rows of every state store after the last batch."""
@@ -192,7 +192,7 @@ class Run:
 
 
 def prepare(program: Program, spark: SparkSession) -> SparkSession:
-    """A session with the program's settings, and with nobody else's views."""
+    """A new session with the program's settings."""
     session = spark.newSession()
     for key, value in program.conf.items():
         session.conf.set(key, value)
@@ -218,15 +218,15 @@ def _number(file: Path) -> int:
 
 
 def _in_order(entry: str) -> str:
-    """An entry of the offset log; where it names its sources, Spark writes them in any order."""
+    """An offset log entry; the lines of named sources (v2) are sorted, as Spark's order varies."""
     version, metadata, *offsets = entry.split("\n")
     return "\n".join([version, metadata, *(sorted(offsets) if version == "v2" else offsets)])
 
 
 def _distance(value: Any, at: datetime) -> str:
-    """How far a time is from another, which is the same for all runs; dates only by day."""
+    """The distance of a timestamp or date from the batch timestamp, equal in all runs."""
     if isinstance(value, datetime):
-        # The session's time zone is UTC; PySpark gives local times without saying so.
+        # The session's time zone is UTC; PySpark returns naive local times.
         aware = value.astimezone(timezone.utc) if value.tzinfo is None else value
         return f"batch timestamp + {aware - at}"
     assert isinstance(value, date)
@@ -234,7 +234,7 @@ def _distance(value: Any, at: datetime) -> str:
 
 
 def _timeless(value: Any) -> Any:
-    """A JSON value with what differs from run to run replaced by its kind."""
+    """A JSON value in which measurements are replaced by their types."""
     if isinstance(value, list):
         return [_timeless(item) for item in value]
     if not isinstance(value, dict):
@@ -250,7 +250,7 @@ def _timeless(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """The type of a JSON value; of a fraction also how many decimals it has."""
+    """The type of a JSON value; for a float also its number of decimals."""
     if isinstance(value, float):
         return f"number with {len(repr(value).partition('.')[2])} decimals"
     return type(value).__name__

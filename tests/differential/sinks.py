@@ -1,4 +1,4 @@
-"""The sinks that programs write to, and how what they took is read back."""
+"""The sinks of the programs, and how their output is read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
 Rows = list[dict[str, Any]]
-"""Rows in an order that does not depend on how they were computed."""
+"""Rows in a fixed order, independent of how they were computed."""
 
 WHOLE = -1
-"""Stands for a batch id where a sink does not tell batches apart."""
+"""Used as the batch id for sinks that do not separate batches."""
 
 
 @dataclass
 class Outlet:
-    """The sink's end of one run: where it writes, and what a function sink was handed."""
+    """The output of one run: its directory, and the rows that a `foreachBatch` function got."""
 
     session: SparkSession
     directory: Path
@@ -35,7 +35,7 @@ class Sink(ABC):
 
     @abstractmethod
     def attach(self, writer: Any, outlet: Outlet) -> Any:
-        """Point a writer, of either engine, at the sink; started it writes there."""
+        """Configure a writer of either engine to write to the sink."""
 
     @abstractmethod
     def start(self, writer: Any, outlet: Outlet) -> Any:
@@ -43,18 +43,18 @@ class Sink(ABC):
 
     @abstractmethod
     def rows(self, outlet: Outlet) -> Mapping[int, Rows]:
-        """What the sink has, by batch id, or under WHOLE."""
+        """The rows in the sink by batch id, or under WHOLE."""
 
 
 class CollectingSink(Sink):
-    """foreachBatch into memory. A batch that comes again must bring the same rows."""
+    """`foreachBatch` into memory. A repeated batch must have the same rows."""
 
     def attach(self, writer: Any, outlet: Outlet) -> Any:
         def collect(df: DataFrame, batch_id: int) -> None:
             rows = canonical(df.collect())
             if batch_id in outlet.collected:
                 outlet.repeated.append(batch_id)
-                assert outlet.collected[batch_id] == rows, f"batch {batch_id} came with other rows"
+                assert outlet.collected[batch_id] == rows, f"batch {batch_id} has other rows"
             outlet.collected[batch_id] = rows
 
         return writer.foreachBatch(collect)
@@ -67,7 +67,7 @@ class CollectingSink(Sink):
 
 
 class MemorySink(Sink):
-    """Spark's memory sink, which becomes a table named after the query."""
+    """Spark's memory sink, a table named after the query."""
 
     def attach(self, writer: Any, outlet: Outlet) -> Any:
         return writer.format("memory").queryName(outlet.name)
@@ -80,7 +80,7 @@ class MemorySink(Sink):
 
 
 class NoopSink(Sink):
-    """Takes everything and keeps nothing; its progress still counts the rows."""
+    """Spark's noop sink; only the progress has the number of rows."""
 
     def attach(self, writer: Any, outlet: Outlet) -> Any:
         return writer.format("noop")
@@ -94,7 +94,7 @@ class NoopSink(Sink):
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Spark's file sink, read back batch by batch through its own log."""
+    """Spark's file sink, read batch by batch through its log."""
 
     format: str
     schema: str
@@ -113,7 +113,7 @@ class FileSink(Sink):
         for entry in sorted((outlet.directory / "_spark_metadata").glob("[0-9]*")):
             lines = entry.read_text().splitlines()[1:]
             paths = [json.loads(line)["path"] for line in lines]
-            # Read without the log, which would answer for all batches at once.
+            # Read by path: through the log Spark would return all batches.
             reader = outlet.session.read.format(self.format).schema(self.schema)
             reader = reader.options(**self.options).option("basePath", str(outlet.directory))
             found[int(entry.name)] = canonical(reader.load(paths).collect()) if paths else []
@@ -122,7 +122,7 @@ class FileSink(Sink):
 
 @dataclass(frozen=True)
 class TableSink(Sink):
-    """`toTable`, into a table that the query makes."""
+    """`toTable` into a table that the query creates."""
 
     format: str = "parquet"
 
@@ -137,5 +137,5 @@ class TableSink(Sink):
 
 
 def canonical(rows: list[SparkRow]) -> Rows:
-    """Rows as plain values, sorted: the order of rows in a batch is nobody's promise."""
+    """Rows as dicts, sorted, since the order of rows in a batch is not defined."""
     return sorted((row.asDict(recursive=True) for row in rows), key=repr)

@@ -1,4 +1,4 @@
-"""Every program gives the same on Penstock as on Spark's own engine, batch by batch."""
+"""Every program has the same results on Penstock as on Spark's engine, batch by batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _parameters() -> list[object]:
 
 
 @pytest.mark.parametrize("program", _parameters())
-def test_penstock_does_what_spark_does(
+def test_a_program_has_the_same_results_on_both_engines(
     program: Program, spark: SparkSession, tmp_path: Path
 ) -> None:
     runs = run_in_lock_step(program, spark, tmp_path)
@@ -33,7 +33,7 @@ def test_penstock_does_what_spark_does(
         pytest.fail(f"{program.name}\n{difference}", pytrace=False)
 
 
-def test_there_are_programs_enough_and_no_name_twice() -> None:
+def test_there_are_60_programs_with_unique_names() -> None:
     names = [program.name for program in PROGRAMS]
 
     assert len(names) >= 60

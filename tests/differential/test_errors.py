@@ -1,7 +1,7 @@
-"""What fails on Spark's engine fails on Penstock with the same error, and the docs say with which.
+"""Programs that fail on Spark's engine fail on Penstock with the same error.
 
-The table of errors in `docs/compatibility.md` is written by these tests: with
-PENSTOCK_UPDATE_DOCS=1 they put what they saw there, else they compare.
+The table of errors in `docs/compatibility.md` has the results of these tests: they compare them
+with the table, or write them to it if PENSTOCK_UPDATE_DOCS=1 is set (in one process).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ CORE = {
     "an empty file for a commit",
     "another run commits the batch",
     "a query with one more source",
-    "no state directory",
+    "a missing state directory",
     "a name that is taken",
     "an unknown sink",
 }
-"""Compared in every run of the suite; the others in `make test-all`."""
+"""The failures that `make test` compares; `make test-all` compares all."""
 
 
-def test_the_core_are_failures() -> None:
+def test_the_core_failures_exist() -> None:
     assert {failure.name for failure in FAILURES} >= CORE
 
 
@@ -93,9 +93,9 @@ def compare(of_spark: Seen, of_penstock: Seen) -> None:
     assert of_penstock.status == ours.parameters["message"]
     assert of_spark.status == theirs.parameters["message"]
     if of_spark.told_listeners == BATCH_FUNCTION_ERROR:
-        return  # Spark's cause is an error of py4j, Penstock's the one the function raised
+        return  # Spark's cause is a py4j error, Penstock's the exception of the function
     assert of_penstock.cause.kind == of_spark.cause.kind
-    if of_spark.cause.kind == "UnknownException":  # PySpark's has no condition, whatever Java's has
+    if of_spark.cause.kind == "UnknownException":  # without the condition of the Java exception
         assert of_penstock.cause.condition == of_spark.told_listeners
         return
     assert of_penstock.cause.condition == of_spark.cause.condition
@@ -104,7 +104,7 @@ def compare(of_spark: Seen, of_penstock: Seen) -> None:
 
 
 def compare_reasons(theirs: str, ours: str) -> None:
-    """Ours is Spark's and may go on; of a function's error the class and the message are there."""
+    """Ours starts with Spark's text; for a user function it has the error's class and message."""
     if theirs.startswith(f"[{BATCH_FUNCTION_ERROR}]"):
         before, _, traceback = theirs.partition("Reason: ")
         assert ours.startswith(f"{before}Reason: ")
@@ -115,7 +115,7 @@ def compare_reasons(theirs: str, ours: str) -> None:
     assert ours.startswith(theirs.removeprefix("assertion failed: "))
 
 
-# The table.
+# The table in the documentation.
 
 
 def row_of(name: str, seen: Seen) -> str:
@@ -152,16 +152,18 @@ def check_row(name: str, row: str) -> None:
 
 
 def rows_in(page: str) -> dict[str, str]:
-    """The rows of the table, by the name of what fails."""
+    """The rows of the table, by the name of the failure."""
     table = page.partition(BEGIN)[2].partition(END)[0].strip().split("\n")[2:]
     return {row.split(" | ")[0].removeprefix("| "): row for row in table}
 
 
-def test_the_table_has_a_row_for_each_failure_and_no_other() -> None:
-    assert list(rows_in(PAGE.read_text())) == [failure.name for failure in FAILURES]
+def test_the_table_has_one_row_for_each_failure() -> None:
+    page = PAGE.read_text()
+    assert list(rows_in(page)) == [failure.name for failure in FAILURES]
+    assert (page.count(BEGIN), page.count(END)) == (1, 1)
 
 
-def test_every_condition_of_streaming_is_provoked_or_accounted_for() -> None:
+def test_every_streaming_condition_is_in_the_table_or_has_a_reason() -> None:
     provoked = set(
         re.findall(r"[A-Z][A-Z0-9_.]{4,}", "\n".join(rows_in(PAGE.read_text()).values()))
     )
@@ -175,13 +177,13 @@ def test_every_condition_of_streaming_is_provoked_or_accounted_for() -> None:
     assert left == []
 
 
-def test_what_is_accounted_for_is_in_spark() -> None:
+def test_every_pattern_with_a_reason_matches_a_condition() -> None:
     names = conditions_of_spark()
     assert [p for p in ELSEWHERE if not any(re.fullmatch(p, name) for name in names)] == []
 
 
 def conditions_of_spark() -> list[str]:
-    """The conditions of the installed Spark, those with parts as `NAME.PART`."""
+    """The error conditions of the installed Spark; subclasses as `NAME.SUBCLASS`."""
     jars = Path(pyspark.__file__).parent / "jars"
     for jar in jars.glob("spark-common-utils*.jar"):
         with zipfile.ZipFile(jar) as archive:

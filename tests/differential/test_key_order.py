@@ -1,4 +1,4 @@
-"""A checkpoint of `dropDuplicates` keeps the order of keys it began with, whatever the session."""
+"""A checkpoint of `dropDuplicates` keeps the key order of its first batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.differential.runs import Engine, Run
 
 ORDER = "spark.sql.dropDuplicates.deterministicKeyOrder.enabled"
 COLUMNS = [f"key_{number}" for number in range(6)]
-"""More columns than Scala's smallest sets hold, so that a hash decides their order."""
+"""More columns than Scala's small sets hold, so that their order depends on hashes."""
 
 
 def wide_duplicates(source: Input) -> DataFrame:
@@ -25,7 +25,7 @@ def wide_duplicates(source: Input) -> DataFrame:
 
 @pytest.mark.parametrize("second", Engine, ids=lambda engine: f"{engine.value}-second")
 @pytest.mark.parametrize("began", ["true", "false"])
-def test_the_order_a_checkpoint_began_with_wins(
+def test_the_recorded_key_order_overrides_the_session(
     began: str, second: Engine, spark: SparkSession, tmp_path: Path
 ) -> None:
     program = Program("wide-duplicates", wide_duplicates, EVENTS_ONLY, rounds=2)

@@ -1,4 +1,4 @@
-"""What Spark's engine does not let pass, Penstock does not let pass, for the same reason."""
+"""A batch that Spark's engine rejects is rejected by Penstock with the same error."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from tests.differential.sinks import CollectingSink, Outlet
 
 
 class ForgetfulSink(CollectingSink):
-    """foreachBatch with a function that does not compute its batch, so that no state is written."""
+    """`foreachBatch` with a function that does not use its DataFrame: no state is written."""
 
     def attach(self, writer: object, outlet: Outlet) -> object:
         def forget(df: DataFrame, batch_id: int) -> None:
             pass
 
-        return writer.foreachBatch(forget)  # type: ignore[attr-defined]  # either engine's
+        return writer.foreachBatch(forget)  # type: ignore[attr-defined]  # of either engine
 
 
-def test_a_batch_whose_state_was_not_computed_ends_the_query(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_batch_that_writes_no_state_fails_the_query(spark: SparkSession, tmp_path: Path) -> None:
     program = Program("forgetful", by_key, EVENTS_ONLY, "update", sink=ForgetfulSink())
     reasons = {}
     for engine in Engine:
@@ -51,8 +49,8 @@ def test_a_batch_whose_state_was_not_computed_ends_the_query(
 
 
 def _reason(error: BaseException) -> PySparkException:
-    """What a failed query died of: the first error behind its own that has a condition."""
-    cause = error._cause  # type: ignore[attr-defined]  # where PySpark keeps it
+    """The cause of a failed query: the first one with a condition."""
+    cause = error._cause  # type: ignore[attr-defined]  # PySpark's attribute
     while cause.getCondition() is None:
         cause = cause._cause
     assert isinstance(cause, PySparkException)

@@ -1,8 +1,8 @@
-"""A checkpoint goes from one engine to the other and back, and nobody can tell afterwards.
+"""A query that changes engines between batches has the same results as one that does not.
 
-Every stateful program is run in three rounds. The reference is one query of Spark's that is never
-stopped. Beside it, on the same files, go four queries that change engines between the rounds:
-Spark, Penstock, Spark, or the other way round; and each of these either after its last batch was
+Every stateful program is run in three rounds. The reference is a query on Spark's engine that is
+never stopped. Four other queries on the same files change engines between the rounds: Spark,
+Penstock, Spark, or Penstock, Spark, Penstock; and each of these either after its last batch was
 committed, or with that batch planned and not committed, so that the other engine runs it again.
 """
 
@@ -22,7 +22,7 @@ from tests.differential.runs import Engine, Observation, Run, prepare
 ROUNDS = 3
 ATTEMPTS = 3
 ALWAYS = {"tumbling-append"}
-"""The programs that make the trip in every test run; the others when all tests are run."""
+"""The programs that `make test` runs; `make test-all` runs all."""
 
 COMPARED = (Aspect.ROWS, Aspect.OFFSETS, Aspect.COMMITS, Aspect.SOURCE_LOGS, Aspect.STATE)
 

@@ -1,4 +1,4 @@
-"""The fenced blocks of the documents, and the commands in them."""
+"""Parses the fenced blocks of the pages, and the commands in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 EXECUTED = {"python", "sh", "console"}
 SHOWN = {"", "text", "json"}
-"""What is looked at only: output, and what is in files. Commands have no place there."""
+"""Blocks that are not executed: output and contents of files. They must not have commands."""
 
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(penstock|make|pip|python) ", re.MULTILINE)
@@ -19,7 +19,7 @@ _COMMAND = re.compile(r"^(penstock|make|pip|python) ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: where it is, the words after the fence, and what is in it."""
+    """A fenced block: its position, the text after the fence, and its content."""
 
     page: str
     line: int
@@ -28,7 +28,7 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """The language. A block without one whose first line is a command is `sh`."""
+        """The language; `sh` for a block without one whose first line is a command."""
         language = self.info.partition(" ")[0]
         return "sh" if not language and _COMMAND.match(self.text) else language
 
@@ -47,7 +47,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command, the exit code that it is to have, and what it is to print, if that is shown."""
+    """A command, its expected exit code, and its expected output, if the page shows it."""
 
     line: str
     code: int = 0
@@ -63,9 +63,10 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def commands_of(block: Block) -> list[Command]:
-    """The commands of an `sh` or `console` block. `# exit code 1` behind one is not for the shell.
+    """The commands of an `sh` or `console` block.
 
-    In a `console` block a command begins with `$ `, and what it prints is below it.
+    A comment `# exit code 1` after a command is its expected exit code. In a `console` block a
+    command begins with `$ `, and its output follows.
     """
     if block.kind == "sh":
         joined = block.text.replace("\\\n", " ")
@@ -82,11 +83,10 @@ def _command(line: str, shown: str | None) -> Command:
 
 
 def is_as_shown(printed: str, shown: str) -> bool:
-    """Whether a program printed what a page shows. `...` stands for anything.
+    """Whether the output of a program matches what a page shows.
 
-    As a line of its own it stands for any lines, at the end of a line for the rest of it. Within a
-    line the spaces behind it stand for any number of spaces. Spaces at the ends of lines do not
-    count.
+    A line `...` matches any number of lines, and `...` at the end of a line the rest of it. Within
+    a line, spaces after `...` match any number of spaces. Trailing spaces are ignored.
     """
     pattern = ""
     for line in shown.splitlines():

@@ -1,4 +1,4 @@
-"""A checkpoint of a query over a Kafka topic: made by hand, the same every time, no JVM."""
+"""Writes the checkpoint of a query over a Kafka topic, without a JVM."""
 
 from __future__ import annotations
 

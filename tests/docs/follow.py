@@ -1,7 +1,7 @@
-"""Follows pages that need Spark, in one process with one Spark: `python -m tests.docs.follow`.
+"""Runs the blocks of pages that need Spark, with one session: `python -m tests.docs.follow`.
 
-In a process of its own because relative paths, of which the pages are full, mean to Spark what
-they meant when its JVM was started: that is to be the directory this is run in.
+It is a separate process because the pages use relative paths, which Spark resolves against the
+working directory of its JVM: the directory in which this is run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _nothing() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _running_query() -> Iterator[dict[str, Any]]:
-    """What the page about operating takes for granted: a job, and a query that runs."""
+    """The variables that the pages use without defining them: a job and a running query."""
     Path("job.py").write_text(_JOB)
     numbers = _spark().readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     df = numbers.withWatermark("timestamp", "10 seconds")
@@ -73,7 +73,7 @@ _SETTINGS: dict[str, Callable[[], AbstractContextManager[dict[str, Any]]]] = {
 
 
 def follow(page: str) -> None:
-    """Do what a page says, from an empty directory."""
+    """Run the blocks of a page, starting with an empty directory."""
     for path in Path().iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -90,7 +90,7 @@ def follow(page: str) -> None:
 def _follow_block(reader: Reader, block: Block) -> None:
     begun = time.monotonic()
     if "penstock doctor" not in block.text:
-        _spark()  # which the doctor would stop
+        _spark()  # not for the doctor, which would stop it
     try:
         reader.follow(block)
     except BaseException:
@@ -101,6 +101,6 @@ def _follow_block(reader: Reader, block: Block) -> None:
 
 if __name__ == "__main__":
     if any(Path().iterdir()):
-        sys.exit("run this in an empty directory: what is in it is removed before each page")
+        sys.exit("run this in an empty directory: its contents are removed before each page")
     for name in sys.argv[1:]:
         follow(name)

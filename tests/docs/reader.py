@@ -1,4 +1,4 @@
-"""A reader who does what a page says, block after block, in the current directory."""
+"""Runs the blocks of a page one after the other, in the current directory."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ if not Path("failed").exists():
 
 
 class Reader:
-    """Runs Python in one namespace, and the commands of Penstock in this process.
+    """Runs Python in one namespace, and `penstock` and `python` commands in this process.
 
-    So they share its Spark. All other commands go to a shell, except those that would install
-    something: of `make` it is seen that the target exists and what it would do, of `pip` that
-    there is such a thing to install.
+    They share its Spark session. Other commands are run by a shell, except those that would install
+    something: `make` is run with `-n`, and for `pip install` the extras are checked.
     """
 
     def __init__(self, names: dict[str, Any] | None = None) -> None:
         self.names = {} if names is None else names
 
     def follow(self, block: Block) -> None:
-        """Do what a block says. Raises if it does not work as it says."""
+        """Run a block. Raises if it fails or its output is not the one shown."""
         if block.kind == "python":
             self._run_python(block)
         elif block.kind in ("sh", "console"):
@@ -71,7 +70,7 @@ class Reader:
             code, printed = _shell(command.line, Path())
         assert code == command.code, f"$ {command.line}\nexit code {code}\n{printed}"
         if command.shown is not None:
-            told = f"$ {command.line}\n{printed}\n-- is not what the page shows:\n{command.shown}"
+            told = f"$ {command.line}\n{printed}\n-- the page shows:\n{command.shown}"
             assert is_as_shown(printed, command.shown), told
 
     def _run_penstock(self, line: str) -> tuple[int, str]:
@@ -81,7 +80,7 @@ class Reader:
             line = pattern.sub(instead, line)
         words = shlex.split(line)[1:]
         is_restarting = "--restart" in words
-        if is_restarting:  # in processes of its own: with a script that starts no Spark there
+        if is_restarting:  # runs child processes: use a script that starts no Spark
             Path("failing.py").write_text(_FAILING_ONCE)
             words = ["failing.py" if word == "job.py" else word for word in words]
         try:
@@ -94,12 +93,12 @@ class Reader:
         said = result.stderr
         assert not is_restarting or "restart 1 of" in said, f"$ {line}\nno restart:\n{said}"
         assert "-port " not in line or "penstock: " in said, f"$ {line}\nnothing served:\n{said}"
-        # What a script says on standard error is not shown; what Penstock itself says there is.
+        # Pages do not show what a successful script prints on standard error.
         is_quiet = words[0] == "run" and result.exit_code == 0
         return result.exit_code, result.stdout if is_quiet else result.output
 
     def _run_script(self, words: list[str]) -> tuple[int, str]:
-        """`python script.py ARGS`, on Spark's own engine."""
+        """Run `python script.py ARGS`, on Spark's engine."""
         before = sys.argv
         sys.argv = words
         try:
@@ -117,11 +116,11 @@ def _shell(line: str, folder: Path) -> tuple[int, str]:
 
 
 def _check_requirements(words: list[str]) -> str:
-    """That what is installed from this directory has the extras it is asked for."""
+    """Check that the package has the extras that are to be installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for word in words:
         found = re.fullmatch(r"(?:\.|penstock)(?:\[([\w,]+)\])?", word)
-        assert found, f"nobody knows how to install {word!r}"
+        assert found, f"unknown requirement {word!r}"
         extras = set(found[1].split(",")) if found[1] else set()
         assert extras <= set(project["optional-dependencies"]), f"{word!r}: no such extra"
     return ""

@@ -1,4 +1,4 @@
-"""The reader of the pages notices what is wrong with one."""
+"""The reader of the pages detects errors in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.docs.reader import Reader
         ("", False),
     ],
 )
-def test_what_is_shown_is_what_is_printed(shown: str, is_right: bool) -> None:
+def test_output_is_compared_with_what_is_shown(shown: str, is_right: bool) -> None:
     assert is_as_shown("one two  \nthree\n", shown) is is_right
 
 
@@ -40,10 +40,10 @@ def test_what_is_shown_is_what_is_printed(shown: str, is_right: bool) -> None:
         ("console", "$ penstock checkpoint verify checkpoint  # exit code 1\n"),
         ("console", "$ penstock checkpoint verify checkpoint\nA restart will fail.\n"),
         ("console", "$ echo tea\n"),
-        ("python", "raise AssertionError('as it is in a page')\n"),
+        ("python", "raise AssertionError\n"),
     ],
 )
-def test_a_block_that_is_wrong_is_noticed(
+def test_a_wrong_block_fails(
     kind: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The page of settings names every one that the installed Spark's streaming has, and no other."""
+"""The settings page has exactly the streaming settings of the installed Spark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ROW = re.compile(
 
 
 def rows(page: str) -> dict[str, str]:
-    """The settings in the tables of a page, each with its status."""
+    """The settings in the tables of a page, with their status."""
     found = [(row[1], row[2]) for line in page.splitlines() if (row := _ROW.match(line))]
-    assert len(found) == page.count(f"\n| `{PREFIX}"), "a row has another form"
-    assert len(found) == len(dict(found)), "a setting is there twice"
+    assert len(found) == page.count(f"\n| `{PREFIX}"), "a row does not match"
+    assert len(found) == len(dict(found)), "a setting is listed twice"
     return dict(found)
 
 
 def settings_of_spark(spark: SparkSession) -> set[str]:
-    """The settings that Spark has registered, internal and static ones included."""
+    """The registered streaming settings of Spark, including internal and static ones."""
     jvm = Jvm.of(spark)
     entries = jvm.module("org.apache.spark.sql.internal.SQLConf").getConfigEntries().iterator()
     found: set[str] = set()
@@ -42,6 +42,6 @@ def test_the_tables_have_the_settings_of_the_installed_spark(spark: SparkSession
     assert listed - known == set(), "not in Spark"
 
 
-def test_what_the_engine_reads_is_said_to_be_read_by_it() -> None:
+def test_the_settings_of_the_engine_are_in_its_table() -> None:
     of_the_engine = PAGE.partition("## Honoured by the engine")[2].partition("\n## ")[0]
     assert set(KEYS.values()) <= set(rows(of_the_engine))

@@ -1,4 +1,4 @@
-"""`make docs`: the site builds strictly, has every page, and loads nothing from elsewhere."""
+"""`make docs`: the site builds in strict mode, has every page, and has no external resources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 
 
 class _Assets(HTMLParser):
-    """What a page makes a browser load."""
+    """Collects the resources that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,14 +46,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_and_every_decision_is_there(site: Path) -> None:
+def test_the_site_has_every_page_and_decision(site: Path) -> None:
     decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
     for page in [*PAGES, *decisions]:
         built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
         assert built.exists(), f"{page.name} is not in the site"
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_nothing_is_loaded_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         assets = _Assets()
         assets.feed(page.read_text())
@@ -63,7 +63,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(url\(|@import |href=)[\"']?(https?:)?//", style.read_text()), style
 
 
-def test_the_target_builds_it_and_clean_removes_it() -> None:
+def test_the_target_builds_the_site_and_clean_removes_it() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(r"^docs:.*\n.*mkdocs build .*--strict", makefile, re.MULTILINE)
     needed = subprocess.run(

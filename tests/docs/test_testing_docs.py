@@ -1,4 +1,4 @@
-"""Every example in docs/testing.md runs as it stands there."""
+"""Runs every example of docs/testing.md."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SCRIPTS = [block for block in BLOCKS if block.startswith("# job.py")]
 TESTS = [block for block in BLOCKS if block not in SCRIPTS]
 
 
-def test_the_examples_as_a_test_file_of_a_user(tmp_path: Path) -> None:
+def test_the_examples_pass_as_a_test_file(tmp_path: Path) -> None:
     (tmp_path / "test_examples.py").write_text("\n\n".join(TESTS))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{len(re.findall('^def test_', PAGE, re.MULTILINE))} passed" in ran.stdout
-    assert ran.stderr == "", "the session is not quiet"
+    assert ran.stderr == "", "the session has log output"
     (matrix,) = re.findall(r"^```\n(crash at.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert matrix in ran.stdout
 
 
-def test_the_job_as_a_script(
+def test_the_job_runs_as_a_script(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (job,) = SCRIPTS
@@ -51,8 +51,8 @@ def test_the_job_as_a_script(
 
 
 @pytest.mark.extended
-def test_the_command_with_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At one point only: each takes three runs with a Spark of their own."""
+def test_the_crashtest_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At one point only, since each point takes three runs in new JVMs."""
     (job,) = SCRIPTS
     (tmp_path / "job.py").write_text(job)
     (tmp_path / "in").mkdir()
@@ -65,12 +65,12 @@ def test_the_command_with_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "exactly once" in ran.stdout
 
 
-def test_what_the_page_shows_of_a_failure() -> None:
+def test_the_shown_failure_has_the_real_format() -> None:
     shown = "\n".join(f"  {line}" for line in side_by_side([(0, 3)], [(0, 2)]).splitlines())
     assert shown in PAGE
 
 
-def test_the_calls_on_the_page_exist() -> None:
+def test_the_script_methods_on_the_page_exist() -> None:
     calls = re.findall(r"`(expect\w*|step\w*|add|run|restart|crash|advance)\(", PAGE)
     assert len(set(calls)) > 10
     assert [call for call in calls if not hasattr(StreamScript, call)] == []

@@ -1,4 +1,4 @@
-"""A program of a user, as docs/run.md has it, under mypy: it knows what Penstock's queries have."""
+"""mypy accepts the example of docs/run.md and knows the methods of Penstock's queries."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def mypy(program: str, folder: Path, cache: Path) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
 
 
-def test_mypy_knows_a_query_after_install(tmp_path: Path, cache: Path) -> None:
+def test_mypy_accepts_the_example(tmp_path: Path, cache: Path) -> None:
     assert mypy(PROGRAM, tmp_path, cache).startswith("Success")
 
 
-def test_mypy_does_not_know_it_without_being_told(tmp_path: Path, cache: Path) -> None:
+def test_mypy_rejects_it_without_the_isinstance(tmp_path: Path, cache: Path) -> None:
     assert NARROWING in PROGRAM
     found = mypy(PROGRAM.replace(NARROWING, ""), tmp_path, cache)
     assert 'Unexpected keyword argument "graceful" for "stop" of "StreamingQuery"' in found
 
 
-def test_mypy_knows_the_query_of_a_writer_of_ours(tmp_path: Path, cache: Path) -> None:
+def test_mypy_knows_the_query_type_of_write_stream(tmp_path: Path, cache: Path) -> None:
     program = PROGRAM.replace(NARROWING, "").replace(
         "numbers.writeStream", "penstock.write_stream(numbers)"
     )

@@ -1,4 +1,4 @@
-"""Queries whose checkpoint does not let them run."""
+"""Queries that fail because of their checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WITHOUT_DATA = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 
 
 def _done(stage: Stage, batches: int = 1, *, stateful: bool = False) -> None:
-    """Run a query over so many files, and put one more there."""
+    """Run a query over `batches` files, and add one more file."""
     for number in range(batches):
         stage.put(str(number))
     if stateful:
@@ -117,15 +117,15 @@ FAILURES = (
     Failure("commits without a version", _replaced("commits/0", "nonsense")),
     Failure("an empty file for offsets", _replaced("offsets/0", "")),
     Failure("an empty file for a commit", _replaced("commits/0", "")),
-    Failure("no offsets of the batch before", _removed("offsets/1")),
+    Failure("missing offsets of the batch before", _removed("offsets/1")),
     Failure("another run commits the batch", _another_run_commits),
     Failure("another run plans the batch", _another_run_plans),
     Failure("a query with one more source", _one_more_source),
     Failure("state with another key", _other_key),
     Failure("state with another value", _other_value),
     Failure("state of another operator", _other_operator),
-    Failure("no state directory", _no_state),
-    Failure("no file of the state", _no_state_file),
+    Failure("a missing state directory", _no_state),
+    Failure("a missing state file", _no_state_file),
     Failure("a repartitioning not finished", _half_repartitioned),
     Failure("source evolution turned on", _names_for_sources),
 )

@@ -1,4 +1,4 @@
-"""Which of Spark's conditions a streaming query can meet, and why some are not provoked."""
+"""Which error conditions of Spark concern streaming, and why some are not in the table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def is_about_streaming(name: str) -> bool:
     return _STREAMING.search(name) is not None
 
 
-_TASK = "raised by Spark's own operators, sources and state stores, which both engines run"
-_STATE_TOOLS = "of the state data source and of repartitioning, which run no query"
-_ANALYSIS = "raised by Spark's analysis of the program, before either engine has it"
-_REFUSED = "of a mode that Penstock refuses at the start"
-_OTHER = "of other parts of Spark"
+_TASK = "raised by Spark's operators, sources and state stores, which both engines use"
+_STATE_TOOLS = "raised by the state data source and by repartitioning, not by a query"
+_ANALYSIS = "raised by Spark's analyzer, before the query is started"
+_REFUSED = "raised in a mode that Penstock refuses at the start"
+_OTHER = "raised by other components of Spark"
 
 ELSEWHERE: dict[str, str] = {
-    # What passes through the engine as it is; the table has examples of each kind.
+    # Passed on unchanged by the engine; the table has examples of each kind.
     r"CANNOT_LOAD_STATE_STORE\..*": _TASK,
     r"CANNOT_WRITE_STATE_STORE\..*": _TASK,
     r"STATE_STORE_.*": _TASK,
@@ -33,7 +33,7 @@ ELSEWHERE: dict[str, str] = {
     r"CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED": _TASK,
     r"EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED": _TASK,
     r"FAILED_READ_FILE\..*": _TASK,
-    r"FOREACH_USER_FUNCTION_ERROR": "of a `foreach` in Scala or Java; one in Python has "
+    r"FOREACH_USER_FUNCTION_ERROR": "raised by `foreach` in Scala or Java; in Python it is "
     "PYTHON_EXCEPTION",
     r"STREAMING_PYTHON_RUNNER_.*": _TASK,
     r"MALFORMED_STATE_IN_RATE_PER_MICRO_BATCH_SOURCE\..*": _TASK,
@@ -41,16 +41,16 @@ ELSEWHERE: dict[str, str] = {
     r"INVALID_LOG_VERSION\.EXACT_MATCH_VERSION": _TASK,
     r"CANNOT_LOAD_CHECKPOINT_FILE_MANAGER\..*": _TASK,
     r"DATA_SOURCE_(MICRO_BATCH|STREAMING)_.*": _TASK,
-    # What every other condition is wrapped in.
+    # The wrapper of every other condition.
     r"STREAM_FAILED": "the condition of every error that a query raises",
-    # What no query of Penstock's can meet.
+    # Not possible on Penstock.
     r"STREAMING_ASYNC_OPERATION_FAILED": _REFUSED,
-    r"STREAMING_CHECKPOINT_LOG_WRITE_FAILURE\..*": "of asynchronous progress tracking, which "
-    "Penstock does not do",
+    r"STREAMING_CHECKPOINT_LOG_WRITE_FAILURE\..*": "raised by asynchronous progress "
+    "tracking, which Penstock does not support",
     r"(INVALID_)?STREAMING_REAL_TIME_MODE.*": _REFUSED,
     r"STREAMING_SHUFFLE_.*": _REFUSED,
     r"STREAMING_QUERY_EVOLUTION_ERROR\.(ASYNC|CONTINUOUS)_.*": _REFUSED,
-    # What the program meets before it has a query.
+    # Raised before the query is started.
     r"STREAMING_QUERY_EVOLUTION_ERROR\..*": _ANALYSIS,
     r"STREAMING_OUTPUT_MODE\.INVALID": _ANALYSIS,
     r"UNSUPPORTED_STREAMING_OPERATOR_WITHOUT_WATERMARK": _ANALYSIS,
@@ -58,11 +58,11 @@ ELSEWHERE: dict[str, str] = {
     r"(CANNOT_.*|REQUIRES_.*)_WATERMARK.*": _ANALYSIS,
     r"INVALID_SUBQUERY_EXPRESSION\.STREAMING_QUERY": _ANALYSIS,
     r"(NEAREST_BY|NESTED_SEQUENTIAL|NON_TIME|STATEFUL_CHILDREN)_.*STREAMING.*": _ANALYSIS,
-    # What is not about a query.
+    # Not raised by queries.
     r"STATE_RE(PARTITION|WRITER)_.*": _STATE_TOOLS,
     r"STDS_.*": _STATE_TOOLS,
     r"(SPARK_)?CONNECT_.*": _OTHER,
     r"(INCOMPATIBLE_STREAMING_VIEW|INVALID_FLOW_QUERY_TYPE|INVALID_PARAMETER_VALUE).*": _OTHER,
     r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND": _OTHER,
 }
-"""By a pattern of names, why no program of the suite provokes the condition."""
+"""Pattern of condition names -> the reason why no program of the suite raises them."""

@@ -1,4 +1,4 @@
-"""What can be seen of an error, on either engine, with ids and directories taken out."""
+"""Runs a failing program on an engine and records the error, without ids and directories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.streams import PATIENCE
 _VARYING = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"@[0-9a-f]{4,8}\b"), "@<object>"),
-    (re.compile(r"\bFILE:(?=<home>)"), "file:"),  # the scheme under which Penstock writes directly
+    (re.compile(r"\bFILE:(?=<home>)"), "file:"),  # see decision 8
     (re.compile(r"#\d+L?\b"), "#<column>"),
     (re.compile(r"\bjob \d+|\bstage [\d.]+|\bTID \d+|\btask [\d.]+", re.IGNORECASE), "<job>"),
 )
@@ -30,7 +30,7 @@ _STATUS = "Terminated with exception: "
 
 @dataclass(frozen=True)
 class Error:
-    """An error: its class among PySpark's, and what Spark's error framework says of it."""
+    """An error: its PySpark class, and the fields of Spark's error framework."""
 
     kind: str
     condition: str | None
@@ -41,7 +41,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Seen:
-    """How a program failed. Of one that was refused at its start there is nothing but the error."""
+    """How a program failed. If `start` raised the error, the other fields are None."""
 
     raised_by: str
     error: Error
@@ -51,12 +51,12 @@ class Seen:
 
     @property
     def reason(self) -> Error:
-        """What went wrong: the cause of a query's failure."""
+        """The cause of a failed query, or the error of `start`."""
         return self.error if self.cause is None else self.cause
 
 
 class _Ends(StreamingQueryListener):
-    """Waits for the end of a query that fails."""
+    """Records the event of the termination of a failed query."""
 
     def __init__(self) -> None:
         self.heard = threading.Event()
@@ -78,7 +78,7 @@ class _Ends(StreamingQueryListener):
 
 
 def provoke(failure: Failure, spark: SparkSession, engine: Engine, home: Path) -> Seen:
-    """Run a program that fails, and look at the error."""
+    """Run a failing program and return its error."""
     home.mkdir(parents=True)
     stage = Stage(spark.newSession(), engine, home)
     ends = _Ends()
@@ -97,7 +97,7 @@ def _seen(error: Exception, stage: Stage, ends: _Ends) -> Seen:
         return Seen("start", _error(error, stage))
     assert ends.heard.wait(PATIENCE)
     assert ends.event is not None
-    cause = error._cause  # type: ignore[attr-defined]  # where both engines keep it
+    cause = error._cause  # type: ignore[attr-defined]  # set by both engines
     return Seen(
         "the query",
         _error(error, stage),

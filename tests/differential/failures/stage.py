@@ -1,4 +1,4 @@
-"""What a failing program is given: a session, a directory of its own, and the engine to run on."""
+"""The environment of a failing program: a session, a directory and an engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that raises an error, by the name that the table in the docs has for it."""
+    """A program that raises an error, with its name in the table of the documentation."""
 
     name: str
     provoke: Callable[[Stage], None]
@@ -26,7 +26,7 @@ class Failure:
 
 @dataclass
 class Stage:
-    """Where one program fails on one engine. Everything it writes is below `home`."""
+    """The environment of one program on one engine. All its files are below `home`."""
 
     session: SparkSession
     engine: Engine
@@ -46,7 +46,7 @@ class Stage:
         self.files += 1
 
     def lines(self) -> DataFrame:
-        """The input as a stream of texts, one file a batch."""
+        """The input as a stream of lines, one file per batch."""
         reader = self.session.readStream.option("maxFilesPerTrigger", 1)
         return reader.text(str(self.home / "input"))
 
@@ -54,12 +54,12 @@ class Stage:
         return self.lines().groupBy("value").count()
 
     def writer(self, df: DataFrame, mode: str = "append") -> Any:
-        """A writer of the engine, with this program's checkpoint and all data there is."""
+        """A writer of the engine, with this checkpoint and an available-now trigger."""
         writer = self.engine.writer(df).outputMode(mode).trigger(availableNow=True)
         return writer.option("checkpointLocation", str(self.checkpoint))
 
     def run(self, df: DataFrame, sink: str | BatchFunction = "noop", mode: str = "append") -> None:
-        """Run a query over all data there is, into a format or a function."""
+        """Run a query over all available data, with a sink format or a `foreachBatch` function."""
         writer = self.writer(df, mode)
         if callable(sink):
             writer = writer.foreachBatch(sink)
@@ -69,10 +69,10 @@ class Stage:
         self.query = writer.start()
         self.query.awaitTermination()
 
-    # Damage, with the checksums of the files in mind.
+    # Changes to the checkpoint. Checksum files are removed, so that they do not fail the read.
 
     def replace(self, name: str, text: str) -> None:
-        """Give a file of the checkpoint another content."""
+        """Replace the content of a file of the checkpoint."""
         path = self.checkpoint / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""Queries that are refused when they are started."""
+"""Queries that are refused at the start, or by the first batch because of their definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries whose data, or whose user's own code, makes a batch fail."""
+"""Queries that fail because of their data or of user code."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ FAILURES = (
     ),
     Failure("bad JSON, FAILFAST, into noop", _bad_json("noop")),
     Failure("bad JSON, FAILFAST, into files", _bad_json("parquet")),
-    Failure("a file that is no Parquet", _no_parquet),
+    Failure("a file that is not Parquet", _no_parquet),
     Failure("a cast that fails", _expression("CAST(value AS INT)")),
     Failure("a division by zero", _expression("1 / (length(value) - 1)")),
     Failure("`raise_error`", _expression("raise_error('no')")),

@@ -1,4 +1,4 @@
-"""The programs of the differential suite, all of them."""
+"""All programs of the differential suite."""
 
 from tests.differential.program import Program
 from tests.differential.programs import (

@@ -1,4 +1,4 @@
-"""Programs that aggregate, count rows, or do so one after another."""
+"""Programs with aggregations, limits, and several stateful operators."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def window_of_windows(source: Input) -> DataFrame:
 
 
 def in_no_calendar(source: Input) -> DataFrame:
-    """Milliseconds taken for seconds: the year is beyond 50,000."""
+    """Seconds multiplied by 1,000, as if they were milliseconds: years beyond 50,000."""
     time = (F.col("time").cast("long") * 1000).cast("timestamp")
     wrong = source.stream().withColumn("time", time).withWatermark("time", "10 seconds")
     return wrong.groupBy(F.window("time", "1 hour"), "key").count().select("key", "count")
@@ -117,7 +117,7 @@ PROGRAMS = (
         in_no_calendar,
         EVENTS_ONLY,
         "update",
-        skip=frozenset({Aspect.STATE}),  # Python has no such times to read it with
+        skip=frozenset({Aspect.STATE}),  # Python's datetime cannot represent these years
     ),
     Program("tumbling-by-key", tumbling_by_key, EVENTS_ONLY, stateful=True, extended=True),
     Program("tumbling-changelog", tumbling, EVENTS_ONLY, conf=CHANGELOG, stateful=True),

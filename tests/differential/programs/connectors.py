@@ -1,4 +1,4 @@
-"""Programs about where data comes from and where it goes."""
+"""Programs that differ in their sources and sinks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Lines(InputPartition):
 
 
 class FileCounter(DataSourceStreamReader):
-    """Gives the numbers up to the number of files that are in a directory."""
+    """Returns the numbers up to the number of files in a directory."""
 
     def __init__(self, path: str) -> None:
         self._path = path

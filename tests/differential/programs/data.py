@@ -1,4 +1,4 @@
-"""The input that most programs read, and the settings that several of them share."""
+"""The input of most programs, and settings that several of them share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.differential.program import Row
 
 
 def at(second: int) -> str:
-    """A time, so many seconds after the beginning of the story that the input tells."""
+    """The timestamp `second` seconds after the start of the input."""
     return f"2025-03-01T10:{second // 60:02d}:{second % 60:02d}Z"
 
 

@@ -14,7 +14,7 @@ CONDITION = "e.key = c.key AND c.time BETWEEN e.time AND e.time + INTERVAL 10 SE
 
 
 def within_ten_seconds(kind: str) -> Callable[[Input], DataFrame]:
-    """Events with the clicks on the same key in the ten seconds after."""
+    """Events joined with the clicks on the same key in the ten seconds after them."""
 
     def build(source: Input) -> DataFrame:
         events = source.stream("events").withWatermark("time", "10 seconds").alias("e")

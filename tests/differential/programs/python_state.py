@@ -1,4 +1,4 @@
-"""Programs whose state is kept by functions and processors written in Python."""
+"""Programs with stateful functions and processors in Python."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def running_total(timeout: str) -> Callable[[Input], DataFrame]:
 
 
 class Total(StatefulProcessor):
-    """A value: the sum so far. Knows how to take a first value over."""
+    """Keeps the sum of the values so far; supports an initial state."""
 
     ttl_ms: int | None = None
 
@@ -87,7 +87,7 @@ class PassingTotal(Total):
 
 
 class RowTotal(Total):
-    """The same in rows instead of pandas."""
+    """The same with rows instead of pandas."""
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         before = self._total.get() if self._total.exists() else None
@@ -97,7 +97,7 @@ class RowTotal(Total):
 
 
 class History(StatefulProcessor):
-    """A list of all values and a map of how often each came."""
+    """Keeps a list of all values and a map of their counts."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._values = handle.getListState("values", "value LONG")
@@ -119,7 +119,7 @@ class History(StatefulProcessor):
 
 
 class Silence(Total):
-    """Reports a key when the watermark is past its timer."""
+    """Emits a key when the watermark has passed its timer."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         super().init(handle)
@@ -141,7 +141,7 @@ class Silence(Total):
 
 
 class ProcessingTimer(Silence):
-    """Has a timer that the next batch finds expired."""
+    """Registers a timer that has expired in the next batch."""
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         yield from Total.handleInputRows(self, key, rows, timerValues)
@@ -194,7 +194,7 @@ def _transforming(
 
 FEW_BATCHES = {"spark.sql.streaming.minBatchesToRetain": "2"}
 NO_STATE_COMPARED = frozenset({Aspect.STATE})
-"""Where the state has the time of day in it."""
+"""For programs whose state contains the current time."""
 
 PROGRAMS = (
     Program(

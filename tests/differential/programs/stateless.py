@@ -1,4 +1,4 @@
-"""Programs that keep no state between batches."""
+"""Programs without state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pandas_function(source: Input) -> DataFrame:
     def squared(values: pandas.Series) -> pandas.Series:
         return values * values
 
-    make_udf: Any = pandas_udf  # its overloads know no plain function
+    make_udf: Any = pandas_udf  # its overloads do not accept a plain function
     square = make_udf(squared, "long")
     return source.stream().select("key", square("value").alias("square"))
 

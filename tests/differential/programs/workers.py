@@ -1,4 +1,4 @@
-"""How functions and classes of the tests get to Spark's Python workers."""
+"""Pickling of functions and classes of the tests for Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark import cloudpickle
 
 
 def send_by_value(module_name: str) -> None:
-    """Let what a module defines be pickled whole: workers do not have the tests on their path."""
+    """Pickle the functions and classes of a module by value: workers cannot import the tests."""
     cloudpickle.register_pickle_by_value(  # type: ignore[no-untyped-call]
         sys.modules[module_name]
     )
