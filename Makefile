@@ -1,5 +1,6 @@
 # `make` alone lists the targets. PYTHON chooses the interpreter that .venv is made with;
 # ARGS reaches pytest: make test ARGS="-k java". WORKERS is how many processes share the tests.
+# SPARK is a line of Spark, such as 4.1: its environment is .venv-4.1, and `make test` runs there.
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
@@ -8,7 +9,9 @@ SEED ?=
 SCHEDULE ?=
 KILLS = $(if $(filter command line environment,$(origin N)),$(N),50)
 
-VENV := .venv
+SPARK ?=
+
+VENV := .venv$(addprefix -,$(SPARK))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_VENV := .venv-docs
@@ -16,11 +19,14 @@ DOCS_STAMP := $(DOCS_VENV)/.installed
 DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print("\n".join(project["optional-dependencies"]["docs"]))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYSPARK := $(if $(SPARK),'pyspark==$(SPARK).*')
+COVERAGE := $(if $(SPARK),,--cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
+	--cov-report=term --cov-fail-under=95)
 PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.jvm.java_home import find_java; print("Java:", find_java().description)'
 
-CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Penstock needs Python 3.11 or newer, as PySpark 4.3 does; $(PYTHON) is" \
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "Penstock needs Python 3.10 or newer, and 3.11 with Spark 4.3; $(PYTHON) is" \
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
@@ -38,8 +44,7 @@ check: setup ## lint, formatting, types, who imports whom
 	$(BIN)/lint-imports
 
 test: setup ## every test but the slow ones, with the branch coverage of engine and checkpoint
-	$(BIN)/python -m pytest $(PARALLEL) --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
-		--cov-report=term --cov-fail-under=95 $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) $(ARGS)
 
 test-all: setup ## the slow ones too: every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
@@ -74,7 +79,7 @@ clean: ## remove .venv and everything that was built
 $(STAMP): pyproject.toml
 	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev]' $(PYSPARK)
 	@$(WHICH_JAVA) 2>/dev/null || { $(PIP) --editable '.[java]' && $(WHICH_JAVA); }
 	@touch $@
 

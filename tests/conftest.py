@@ -6,14 +6,32 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.jvm.java_home import prepare_environment
+from penstock.spark.jvm.lines import version_number
 from penstock.spark.jvm.quiet import SHORT_LIVED_JVM
 
 # For every JVM that the tests start, in child processes too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the installed line of Spark does not have: `pytest.mark.since("4.1", "what")`.
+
+    `pytest.mark.until("4.2", "what")` is for what a later line no longer does.
+    """
+    line = version_number(pyspark.__version__)
+    for mark in item.iter_markers("since"):
+        first, what = mark.args
+        if line < version_number(first):
+            pytest.skip(f"{what}: since Spark {first}")
+    for mark in item.iter_markers("until"):
+        last, what = mark.args
+        if line > version_number(last):
+            pytest.skip(f"{what}: until Spark {last}")
 
 
 @pytest.fixture(scope="session")

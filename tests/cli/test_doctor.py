@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 
+import pyspark
 import pytest
 from typer.testing import CliRunner
 
 from penstock.api.doctor import Diagnosis, Finding
 from penstock.cli.main import app
 from penstock.cli.output import TextOutput
-from penstock.spark.jvm.internals import INTERNAL_CLASSES
+from penstock.spark.jvm.lines import line_of
 from penstock.spark.jvm.support import Verdict
 
 
@@ -22,7 +23,8 @@ def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> Non
     report = json.loads(done.stdout)
     assert (done.returncode, report["healthy"]) == (0, True)
     assert [f["subject"] for f in report["findings"]] == ["Python", "PySpark", "Java", "Spark"]
-    assert {v["name"] for v in report["internals"] if v["found"]} == set(INTERNAL_CLASSES)
+    found = {v["name"] for v in report["internals"] if v["found"]}
+    assert found == set(line_of(pyspark.__version__).classes)
 
 
 @pytest.mark.parametrize("found", ["no [main] here", "nothing in [/opt/spark/jars]", "a:x:b"])

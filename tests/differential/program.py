@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.differential.sinks import CollectingSink, Sink
@@ -65,6 +66,7 @@ class Program:
     The files of each stream are distributed over `rounds`: in each round its files are written and
     the query is started with `availableNow`; a batch reads one file of each stream. The columns in
     `times` hold the current time and are compared by their distance to the batch timestamp.
+    `since` is the first line of Spark that can run it.
     """
 
     name: str
@@ -80,7 +82,13 @@ class Program:
     state_variables: tuple[str, ...] = ()
     stateful: bool = False
     extended: bool = False
+    since: str = "3.5"
     skip: frozenset[Aspect] = frozenset()
+
+    def marks(self) -> list[pytest.MarkDecorator]:
+        """The marks of a test that runs it."""
+        marks = [pytest.mark.since(self.since, self.name)]
+        return [*marks, pytest.mark.extended] if self.extended else marks
 
     def __str__(self) -> str:
         return self.name

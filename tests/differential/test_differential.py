@@ -14,12 +14,7 @@ from tests.differential.runs import Engine, run_in_lock_step
 
 
 def _parameters() -> list[object]:
-    return [
-        pytest.param(program, id=program.name, marks=pytest.mark.extended)
-        if program.extended
-        else pytest.param(program, id=program.name)
-        for program in PROGRAMS
-    ]
+    return [pytest.param(program, id=program.name, marks=program.marks()) for program in PROGRAMS]
 
 
 @pytest.mark.parametrize("program", _parameters())

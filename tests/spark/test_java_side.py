@@ -15,8 +15,10 @@ import penstock.spark
 from penstock.errors import UnsupportedError
 from penstock.spark.batch.leaves import source_options
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.internals import INTERNAL_CLASSES, InternalClass, arranged
-from penstock.spark.jvm.java_side import JavaFile, compiled, java_files
+from penstock.spark.jvm.internals import InternalClass
+from penstock.spark.jvm.java_side import compiled
+from penstock.spark.jvm.java_sources import JavaFile, java_files
+from penstock.spark.jvm.lines import LINES, SparkLine
 from penstock.spark.jvm.support import look_up_internals
 
 
@@ -154,27 +156,33 @@ def test_a_construction_keeps_the_lines_after_it_where_they_were(session: SparkS
 def test_a_class_of_the_table_that_is_elsewhere_is_found_where_it_is_used(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moved = replace(INTERNAL_CLASSES["SQLExecution"], name="org.apache.spark.sql.SQLExecution")
-    monkeypatch.setitem(INTERNAL_CLASSES, "SQLExecution", moved)
+    classes = Jvm.of(session).line.classes
+    moved = replace(classes["SQLExecution"], name="org.apache.spark.sql.SQLExecution")
+    monkeypatch.setitem(classes, "SQLExecution", moved)
     with pytest.raises(UnsupportedError, match=r"BatchOutput\.java, line \d+: .*SQLExecution"):
         Jvm(session.sparkContext._gateway).compile_java()
 
 
 def test_arguments_come_in_the_order_of_the_table_and_others_are_left_out() -> None:
     keywords = {"child": "c", "projectList": "p", "ofAnotherSpark": "x"}
-    assert arranged("Project", keywords) == ["p", "c"]
+    project = InternalClass("Project", "a test", new="projectList, child", methods="copy(child)")
+    assert project.arguments(keywords) == ["p", "c"]
+    assert project.arguments(keywords, "copy") == ["c"]
     with pytest.raises(KeyError, match="projectList"):
-        arranged("Project", {"child": "c"})
+        project.arguments({"child": "c"})
+    with pytest.raises(KeyError, match="gone of Project is not in the table"):
+        project.arguments(keywords, "gone")
 
 
 def test_a_member_that_is_missing_is_found_to_be(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [verdict for verdict in look_up_internals(session) if not verdict.found] == []
-    project = INTERNAL_CLASSES["Project"]
+    classes = Jvm.of(session).line.classes
+    project = classes["Project"]
     moved = replace(project, new="projectList, child, gone", methods="child() gone() child(gone)")
-    monkeypatch.setitem(INTERNAL_CLASSES, "Project", moved)
-    monkeypatch.setitem(INTERNAL_CLASSES, "Gone", InternalClass("org.apache.Gone", "a test"))
+    monkeypatch.setitem(classes, "Project", moved)
+    monkeypatch.setitem(classes, "Gone", InternalClass("org.apache.Gone", "a test"))
     missing = [verdict for verdict in look_up_internals(session) if not verdict.found]
     assert [(verdict.name, verdict.missing) for verdict in missing] == [
         ("Project", ("new/3", "gone/0", "child/1")),
@@ -182,13 +190,31 @@ def test_a_member_that_is_missing_is_found_to_be(
     ]
 
 
-def test_everything_in_the_table_is_in_use() -> None:
-    java = "\n".join(file.text for file in java_files())
+@pytest.mark.parametrize("line", LINES.values(), ids=lambda line: line.name)
+def test_everything_in_the_table_of_a_line_is_in_use(line: SparkLine) -> None:
+    java = "\n".join(file.text for file in java_files(line))
     folder = Path(penstock.spark.__file__).parent
     python = "\n".join(
-        file.read_text() for file in folder.rglob("*.py") if file.name != "internals.py"
+        file.read_text()
+        for file in folder.rglob("*.py")
+        if file.name not in ("internal_classes.py", "lines.py")
     )
-    for name, internal in INTERNAL_CLASSES.items():
+    for name, internal in line.classes.items():
         assert f'"{name}"' in python or re.search(rf"\b{name}\b", java) or internal.methods, name
         for member, _ in internal.members():
-            assert member == "new" or re.search(rf"\b{member}\(|\b{member}\b", python), member
+            used = re.search(rf"\b{member}\b", python) or f"{name}.{member}" in java
+            assert member == "new" or used, (name, member)
+
+
+def test_only_one_module_asks_for_the_version_of_spark() -> None:
+    folder = Path(penstock.spark.__file__).parent
+    asking = re.compile(
+        r"spark\.version|__version__|version_number|line\.(name|number)\b|[\"'][34]\.\d"
+    )
+    found = {
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*.py")
+        if asking.search(file.read_text())
+    }
+    # java_sources chooses the variant of a Java file; support refuses versions that are not known.
+    assert found == {"jvm/lines.py", "jvm/java_sources.py", "jvm/support.py"}

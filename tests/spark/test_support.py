@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import penstock
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import support
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.internals import INTERNAL_CLASSES, InternalClass
+from penstock.spark.jvm.internals import InternalClass
+from penstock.spark.jvm.lines import supported_versions
 from penstock.spark.jvm.support import look_up_internals, require_supported
 from tests.streams import Numbers
 
@@ -52,8 +54,11 @@ def test_what_is_no_session_is_refused() -> None:
 def test_an_unsupported_version_is_refused_with_those_that_are_supported(
     spark: SparkSession, unchecked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(support, "SUPPORTED_VERSIONS", ("9.8", "9.9"))
-    with pytest.raises(UnsupportedError, match=r"Spark 4\.3\.0 .* runs on Spark 9\.8\.x, 9\.9\.x"):
+    monkeypatch.setattr(support, "find_line", lambda version: None)
+    supported = re.escape(supported_versions())
+    with pytest.raises(
+        UnsupportedError, match=rf"Spark {spark.version} .* runs on Spark {supported}"
+    ):
         penstock.write_stream(spark.readStream.format("rate").load())
 
 
@@ -61,7 +66,7 @@ def test_a_missing_internal_class_is_named_with_what_it_is_for(
     spark: SparkSession, unchecked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = InternalClass("org.apache.spark.Gone", "nothing much")
-    monkeypatch.setitem(INTERNAL_CLASSES, "Gone", missing)
+    monkeypatch.setitem(Jvm.of(spark).line.classes, "Gone", missing)
     with pytest.raises(
         UnsupportedError, match=r"org\.apache\.spark\.Gone \(needed for nothing much\)"
     ):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import EnvironmentProblemError
-from penstock.spark.jvm.internals import SUPPORTED_VERSIONS
 from penstock.spark.jvm.java_home import find_java
+from penstock.spark.jvm.lines import find_line, supported_versions
 from penstock.spark.jvm.quiet import quiet_session
 from penstock.spark.jvm.support import (
     Verdict,
@@ -81,10 +81,10 @@ def diagnose() -> Diagnosis:
 
 def _pyspark() -> Finding:
     version = pyspark_version()
-    wanted = ", ".join(f"{minor}.x" for minor in SUPPORTED_VERSIONS)
     good = _is_supported(version)
-    return Finding("PySpark", version if good else f"{version}; wanted is {wanted}", good)
+    found = version if good else f"{version}; wanted is {supported_versions()}"
+    return Finding("PySpark", found, good)
 
 
 def _is_supported(version: str) -> bool:
-    return version.rpartition(".")[0] in SUPPORTED_VERSIONS
+    return find_line(version) is not None

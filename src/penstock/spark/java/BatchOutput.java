@@ -33,10 +33,9 @@ public class BatchOutput {
 
     /** The rows of a batch as an ordinary Dataset, cut off from the streaming plan behind them. */
     public ClassicDataset frame(QueryExecution execution) {
-        boolean isStreaming = false;
-        boolean isFromCheckpoint = false;
-        LogicalPlan rows = LogicalRDD$.MODULE$.fromDataset(
-            execution.toRdd(), dataset(execution), isStreaming, isFromCheckpoint);
+        LogicalPlan rows = ${LogicalRDD.fromDataset(
+            rdd = execution.toRdd(), originDataset = dataset(execution), isStreaming = false,
+            isFromCheckpoint = false)};
         return ClassicDataset.ofRows((ClassicSession) execution.sparkSession(), rows);
     }
 

@@ -3,9 +3,7 @@ import org.apache.spark.util.AccumulatorV2;
 import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
-import scala.collection.mutable.HashMap;
 
 /** What the operators of a physical plan say of the batch that they have run. */
 public class Figures {
@@ -13,7 +11,7 @@ public class Figures {
     public long rowsRead(SparkPlan plan, SparkDataStream stream) {
         Option wanted = Option.apply(stream);
         long rows = 0;
-        for (Iterator i = operators(plan, StreamSourceAwareSparkPlan.class); i.hasNext();) {
+        for (Iterator i = Operators.of(plan, StreamSourceAwareSparkPlan.class); i.hasNext();) {
             Object scan = i.next();
             if (wanted.equals(((StreamSourceAwareSparkPlan) scan).getStream())) {
                 Option metric = ((SparkPlan) scan).metrics().get("numOutputRows");
@@ -26,7 +24,7 @@ public class Figures {
     /** A record of each watermark operator: id, delay, max, min, mean and count of the times. */
     public String eventTimes(SparkPlan plan) {
         Records records = new Records();
-        for (Iterator i = operators(plan, EventTimeWatermarkExec.class); i.hasNext();) {
+        for (Iterator i = Operators.of(plan, EventTimeWatermarkExec.class); i.hasNext();) {
             EventTimeWatermarkExec operator = (EventTimeWatermarkExec) i.next();
             EventTimeStats seen = (EventTimeStats) valueOf(operator.eventTimeStats());
             records.add(operator.nodeId()).add(operator.delayMs());
@@ -38,41 +36,24 @@ public class Figures {
     /** A record of each stateful operator: its figures, and the names of those that stay. */
     public String stateProgress(SparkPlan plan) {
         Records records = new Records();
-        for (Iterator i = operators(plan, StateStoreWriter.class); i.hasNext();) {
+        for (Iterator i = Operators.of(plan, StateStoreWriter.class); i.hasNext();) {
             StateOperatorProgress figures = ((StateStoreWriter) i.next()).getProgress();
             records.add(figures.json());
-            records.add(figures.snapshotCustomMetricNames().mkString(",")).end();
+            records.add(SnapshotMetrics.namesIn(figures)).end();
         }
         return records.toString();
     }
 
     /** The stateful operators. */
     public Seq stateWriters(SparkPlan plan) {
-        return operators(plan, StateStoreWriter.class).toSeq();
+        return Operators.of(plan, StateStoreWriter.class).toSeq();
     }
 
-    /** By the id of each stateful operator the names of its stores and partitions; null if none. */
-    public Map stateStores(SparkPlan plan) {
-        HashMap all = new HashMap();
-        for (Iterator i = operators(plan, StateStoreWriter.class); i.hasNext();) {
-            StateStoreWriter writer = (StateStoreWriter) i.next();
-            Object count = Integer.valueOf(writer.getStateInfo().numPartitions());
-            HashMap partitions = new HashMap();
-            for (Iterator names = writer.stateStoreNames().iterator(); names.hasNext();) {
-                partitions.put(names.next(), count);
-            }
-            Object id = Long.valueOf(writer.getStateInfo().operatorId());
-            all.put(id, Map$.MODULE$.from(partitions));
-        }
-        return all.isEmpty() ? null : (Map) Map$.MODULE$.from(all);
-    }
+    /** The state stores of a batch whose commits Spark counts; null if it does not count. */
+    public Map stateStores(SparkPlan plan) { return StateStores.of(plan); }
 
     /** By the superclass: of the two methods of a subclass this compiler does not choose one. */
     private static Object valueOf(Object accumulator) {
         return ((AccumulatorV2) accumulator).value();
-    }
-
-    private static Iterator operators(SparkPlan plan, Class kind) {
-        return PlanTraverseHelper.collectFromUnfoldedPlan(plan, new InstancesOf(kind)).iterator();
     }
 }

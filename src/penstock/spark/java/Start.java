@@ -113,7 +113,8 @@ public class Start {
             userSpecifiedCheckpointLocation = Option.apply(checkpoint),
             useTempCheckpointLocation = mayBeTemporary, recoverFromCheckpointLocation = recovers,
             sink = sink, outputMode = outputMode, hadoopConf = state.newHadoopConf(),
-            trigger = Trigger.ProcessingTime(0L), inputQuery = rows.queryExecution().analyzed(),
+            trigger = Trigger.ProcessingTime(0L), isContinuousTrigger = false,
+            inputQuery = rows.queryExecution().analyzed(),
             catalogAndIdent = Option.apply(catalogAndIdent),
             catalogTable = Option.apply(catalogTable))};
         return state.executePlan(statement, CommandExecutionMode.ALL()).analyzed();

@@ -58,7 +58,7 @@ public class StreamingPlan {
 
     private void describeLeaf(LogicalPlan node, Records records) {
         DataSource v1 = v1Source(node);
-        Option name = ((HasStreamingSourceIdentifyingName) node).sourceIdentifyingName().nameOpt();
+        Option name = SourceNames.nameOf(node);
         boolean isV2 = node instanceof StreamingRelationV2;
         records.add("leaf").add(leaves.indexOf(node)).add(isV2);
         records.add(name.isDefined() ? "=" + name.get() : "").add(v1 != null);

@@ -11,10 +11,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from penstock.spark.jvm.internals import INTERNAL_CLASSES, arranged
 from penstock.spark.jvm.java_side import JavaSide, joined
+from penstock.spark.jvm.lines import NEWEST, SparkLine, find_line
 
 _instances: WeakKeyDictionary[Any, Jvm]
 
@@ -39,6 +40,7 @@ class Jvm:
 
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
+        self._line: SparkLine | None = None
         self._classes: dict[str, Any] = {}
         self._modules: dict[str, Any] = {}
         self._java_classes: dict[str, Any] = {}
@@ -61,6 +63,14 @@ class Jvm:
             found = _instances[gateway] = Jvm(gateway)
         return found
 
+    @property
+    def line(self) -> SparkLine:
+        """The line of the Spark in this JVM; the newest that is known, if it is another."""
+        if self._line is None:
+            version = self.module("org.apache.spark.package").SPARK_VERSION()
+            self._line = find_line(version) or NEWEST
+        return self._line
+
     # Classes. A name is one of the table of internals, or a full class name.
 
     def cls(self, name: str) -> Any:
@@ -73,7 +83,15 @@ class Jvm:
 
     def new(self, class_name: str, /, **keywords: Any) -> Any:
         """An object of an internal class, made by the constructor that the table lists."""
-        return self.cls(class_name)(*arranged(class_name, keywords))
+        return self.cls(class_name)(*self.line.classes[class_name].arguments(keywords))
+
+    def call(self, target: Any, class_name: str, method: str, /, **keywords: Any) -> Any:
+        """Call a method of an object of an internal class with the parameters that the table lists.
+
+        For a method whose parameters are not the same in all lines.
+        """
+        arguments = self.line.classes[class_name].arguments(keywords, method)
+        return getattr(target, method)(*arguments)
 
     @property
     def java(self) -> JavaSide:
@@ -110,7 +128,14 @@ class Jvm:
         return found
 
     def is_instance(self, obj: Any, name: str) -> bool:
-        return isinstance(obj, JavaObject) and bool(self.java_class(name).isInstance(obj))
+        """Whether an object is of a class. It is not of one that this Spark does not have."""
+        if not isinstance(obj, JavaObject):
+            return False
+        try:
+            found = self.java_class(name)
+        except Py4JJavaError:
+            return False
+        return bool(found.isInstance(obj))
 
     def call_default(self, interface: str, method: str, obj: Any) -> Any:
         """Call a method without arguments that `obj` may only inherit from an interface.
@@ -135,9 +160,10 @@ class Jvm:
     def _client(self) -> Any:
         return self.gateway._gateway_client
 
-    @staticmethod
-    def _full(name: str) -> str:
-        internal = INTERNAL_CLASSES.get(name.removesuffix("$"))
+    def _full(self, name: str) -> str:
+        if "." in name:
+            return name
+        internal = self.line.classes.get(name.removesuffix("$"))
         return internal.name + ("$" if name.endswith("$") else "") if internal else name
 
     # Values.

@@ -1,22 +1,15 @@
-"""The steps that run inside the JVM: Java classes, compiled there by the compiler that Spark ships.
-
-Their sources, in `java/`, name Spark's internal classes as the table of internals does, and
-construct them by keyword: `${new Project(projectList = columns, child = plan)}`. Both are filled in
-for the Spark at hand, so that a class or a parameter that has moved is one change in one table.
-"""
+"""The steps that run inside the JVM: Java classes, compiled there by the compiler Spark ships."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 
 from penstock.errors import UnsupportedError
-from penstock.spark.jvm.internals import INTERNAL_CLASSES, arranged
+from penstock.spark.jvm.java_sources import JavaFile, JavaUnit, java_files
 
 if TYPE_CHECKING:
     from penstock.spark.jvm.gateway import Jvm
@@ -24,39 +17,14 @@ if TYPE_CHECKING:
 _PACKAGE = "penstock"
 _FIELD_END = "\x1f"
 _RECORD_END = "\x1e"
-
-_COMMENT_OR_TEXT = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
-_CLASS_NAMES = "|".join(INTERNAL_CLASSES)
-_NEW = re.compile(r"\$\{new (\w+)\((.*?)\)\}", re.DOTALL)
-_NAMES = re.compile(rf"(?P<kept>{_COMMENT_OR_TEXT})|\b(?P<name>{_CLASS_NAMES})\b", re.DOTALL)
-_KEYWORD = re.compile(r"\s*(\w+) = (.*)", re.DOTALL)
 _PLACE = re.compile(r"Line (\d+), Column (\d+): ")
-
-
-@dataclass(frozen=True)
-class JavaFile:
-    """A source file, as it is written."""
-
-    name: str
-    text: str
-
-
-def java_files() -> list[JavaFile]:
-    """The sources that come with Penstock."""
-    folder = resources.files("penstock.spark") / "java"
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".java")]
-    return [JavaFile(entry.name, entry.read_text("utf-8")) for entry in sorted(found, key=_name)]
-
-
-def _name(entry: Any) -> str:
-    return str(entry.name)
 
 
 class JavaSide:
     """The compiled classes: steps of a start, figures of finished batches, a look at members."""
 
     def __init__(self, jvm: Jvm) -> None:
-        loader = compiled(jvm, java_files())
+        loader = compiled(jvm, java_files(jvm.line))
         self.start = new_instance(jvm, loader, "Start")
         self.figures = self.start.figures()
         self.members = new_instance(jvm, loader, "Members")
@@ -68,7 +36,7 @@ def members_alone(jvm: Jvm) -> Any:
 
 
 def _compile_members(jvm: Jvm) -> Any:
-    files = [file for file in java_files() if file.name in ("Members.java", "Records.java")]
+    files = [file for file in java_files(jvm.line) if file.name in ("Members.java", "Records.java")]
     package = f"{_PACKAGE}.alone"
     return new_instance(jvm, compiled(jvm, files, package), "Members", package)
 
@@ -89,7 +57,7 @@ def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> An
     Raises UnsupportedError that names the file, the line and what the compiler misses there: a
     member of Spark's that is not where it was.
     """
-    unit = _Unit(files, package)
+    unit = JavaUnit(files, package, jvm.line)
     compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(
         jvm.cls("java.lang.Thread").currentThread().getContextClassLoader()
@@ -99,27 +67,19 @@ def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> An
     except Py4JJavaError as exc:
         raise UnsupportedError(
             "Penstock's Java classes do not compile against this Spark: "
-            + unit.located(_messages(exc.java_exception))
+            + _located(unit, _messages(exc.java_exception))
         ) from exc
     return compiler.getClassLoader()
 
 
-class _Unit:
-    """Several files as one, each line of which knows where it comes from."""
-
-    def __init__(self, files: Sequence[JavaFile], package: str) -> None:
-        lines = [(file.name, n, line) for file in files for n, line in enumerate(_lines(file), 1)]
-        imports = [line for line in lines if line[2].startswith("import ")]
-        others = [line for line in lines if not line[2].startswith("import ")]
-        self._lines = [("", 0, f"package {package};"), *_without_repetition(imports), *others]
-        self.text = "\n".join(text for _, _, text in self._lines)
-
-    def located(self, messages: Sequence[str]) -> str:
-        """The innermost message of the compiler, with the line of the file that is meant."""
-        places = [place for message in messages for place in _PLACE.finditer(message)]
-        file, line, text = self._lines[int(places[-1][1]) - 1] if places else ("", 0, "")
-        innermost = _PLACE.sub("", messages[-1])
-        return f"{file}, line {line}: {innermost}\n  {text.strip()}" if places else innermost
+def _located(unit: JavaUnit, messages: Sequence[str]) -> str:
+    """The innermost message of the compiler, with the file and the line that it is about."""
+    places = [place for message in messages for place in _PLACE.finditer(message)]
+    innermost = _PLACE.sub("", messages[-1])
+    if not places:
+        return innermost
+    file, line, text = unit.origin(int(places[-1][1]))
+    return f"{file}, line {line}: {innermost}\n  {text.strip()}"
 
 
 def _messages(error: Any) -> list[str]:
@@ -129,50 +89,6 @@ def _messages(error: Any) -> list[str]:
         messages.append(str(error.getMessage() or error.toString()))
         error = error.getCause()
     return messages
-
-
-def _without_repetition(imports: Iterable[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
-    """The first of each: a unit may import a class once only."""
-    first: dict[str, tuple[str, int, str]] = {}
-    for line in imports:
-        first.setdefault(line[2], line)
-    return list(first.values())
-
-
-def _lines(file: JavaFile) -> list[str]:
-    """The lines of a file for the Spark at hand; as many as it has."""
-    return _NAMES.sub(_full_name, _NEW.sub(_construction, file.text)).split("\n")
-
-
-def _full_name(match: re.Match[str]) -> str:
-    if match["kept"] is not None:
-        return match["kept"]
-    return INTERNAL_CLASSES[match["name"]].name.replace("$", ".")
-
-
-def _construction(match: re.Match[str]) -> str:
-    """A constructor by keyword as Java has it: the arguments in order, in as many lines."""
-    class_name, text = match[1], match[2]
-    keywords = {}
-    for argument in _split(text):
-        keyword = _KEYWORD.fullmatch(argument)
-        if keyword is None:
-            raise ValueError(f"not a keyword and a value: {argument!r}")
-        keywords[keyword[1]] = keyword[2]
-    arguments = arranged(class_name, keywords)
-    missing_lines = text.count("\n") - sum(value.count("\n") for value in arguments)
-    return f"new {class_name}({', '.join(arguments)}" + "\n" * missing_lines + ")"
-
-
-def _split(text: str) -> list[str]:
-    """The parts of a text between the commas that are in no brackets."""
-    parts, depth, begin = [], 0, 0
-    for index, character in enumerate(text):
-        depth += (character in "({[") - (character in ")}]")
-        if character == "," and depth == 0:
-            parts.append(text[begin:index])
-            begin = index + 1
-    return [*parts, text[begin:]]
 
 
 def joined(fields: Iterable[str]) -> str:

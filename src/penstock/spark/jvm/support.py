@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.internals import INTERNAL_CLASSES, SUPPORTED_VERSIONS
 from penstock.spark.jvm.java_side import joined, members_alone, records_of
+from penstock.spark.jvm.lines import SparkLine, find_line, supported_versions
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,15 @@ def require_supported(spark: Any) -> None:
     contexts: set[int] = Jvm.of(spark).once("supported contexts", set)
     if id(spark.sparkContext) in contexts:
         return
-    version = spark.version
     jvm = Jvm.of(spark)
-    is_known = version.rpartition(".")[0] in SUPPORTED_VERSIONS
-    members = jvm.java.members if is_known else members_alone(jvm)
-    missing = [verdict for verdict in _look_up(members) if not verdict.found]
-    if missing or not is_known:
-        supported = ", ".join(f"{minor}.x" for minor in SUPPORTED_VERSIONS)
+    line = find_line(spark.version)
+    members = members_alone(jvm) if line is None else jvm.java.members
+    missing = [verdict for verdict in _look_up(members, jvm.line) if not verdict.found]
+    if missing or line is None:
         listed = "".join(f"\n  {verdict}" for verdict in missing)
         raise UnsupportedError(
-            f"Spark {version} is not supported; this release of Penstock runs on Spark {supported}."
+            f"Spark {spark.version} is not supported; this release of Penstock runs on Spark "
+            f"{supported_versions()}."
             + (f" Of Spark's internals these are missing:{listed}" if missing else "")
         )
     contexts.add(id(spark.sparkContext))
@@ -61,7 +60,8 @@ def require_supported(spark: Any) -> None:
 
 def look_up_internals(spark: SparkSession) -> list[Verdict]:
     """A verdict for each class in the table of internals."""
-    return _look_up(members_alone(Jvm.of(spark)))
+    jvm = Jvm.of(spark)
+    return _look_up(members_alone(jvm), jvm.line)
 
 
 def java_problem(spark: SparkSession) -> str | None:
@@ -73,10 +73,10 @@ def java_problem(spark: SparkSession) -> str | None:
     return None
 
 
-def _look_up(members: Any) -> list[Verdict]:
+def _look_up(members: Any, line: SparkLine) -> list[Verdict]:
     wanted = [
         (internal.name, member, str(count))
-        for internal in INTERNAL_CLASSES.values()
+        for internal in line.classes.values()
         for member, count in (("class", 0), *internal.members())
     ]
     answer = records_of(members.missing(joined(text for triple in wanted for text in triple)))
@@ -88,7 +88,7 @@ def _look_up(members: Any) -> list[Verdict]:
             not any(record[0] == internal.name for record in answer),
             tuple(f"{m}/{n}" for owner, m, n in answer if owner == internal.name and m != "class"),
         )
-        for name, internal in INTERNAL_CLASSES.items()
+        for name, internal in line.classes.items()
     ]
 
 

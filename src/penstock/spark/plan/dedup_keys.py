@@ -19,7 +19,12 @@ DEDUPLICATION = ("Deduplicate", "DeduplicateWithinWatermark")
 def with_key_order(
     session: SparkStreamSession, analyzed: Any, checkpoint: CheckpointDirectory
 ) -> Any:
-    """The plan with its keys in the order that the offset log records, or the session's if new."""
+    """The plan with its keys in the order that the offset log records, or the session's if new.
+
+    The plan itself where Spark computes the keys in one way only.
+    """
+    if not session.jvm.line.has("ResolveDeduplicate"):
+        return analyzed
     latest = checkpoint.offset_log.get_latest()
     in_order = _is_in_order(session, latest[1].metadata if latest else None)
     resolver = session.jsession.sessionState().analyzer().resolver()

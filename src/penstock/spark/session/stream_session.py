@@ -18,7 +18,6 @@ from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark.jvm import failures
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.internals import INTERNAL_CLASSES
 from penstock.spark.session.jvm_events import post_progress, to_jvm_event
 from penstock.spark.session.metrics import QueryGauges
 from penstock.spark.session.session_conf import SessionConf
@@ -28,7 +27,6 @@ _logger = logging.getLogger(__name__)
 FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 _DIRECT_SCHEME = "FILE"
 _DIRECT_FILES = {
-    FILE_MANAGER_CLASS: INTERNAL_CLASSES["FileSystemBasedCheckpointFileManager"].name,
     f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # The cache of file systems does not tell FILE from file.
     f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
@@ -37,7 +35,6 @@ _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
 _METRICS = "spark.sql.streaming.metricsEnabled"
-_STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"
 _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
@@ -105,7 +102,8 @@ class SparkStreamSession(StreamSession):
 
     def use_direct_files(self) -> None:
         """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
-        self._conf.set(_DIRECT_FILES)
+        manager = self.jvm.line.classes["FileSystemBasedCheckpointFileManager"].name
+        self._conf.set({FILE_MANAGER_CLASS: manager, **_DIRECT_FILES})
         self._writes_directly = True
 
     def direct(self, location: str) -> str:
@@ -144,8 +142,12 @@ class SparkStreamSession(StreamSession):
             "spark.sql.cbo.enabled": "false",
             "spark.sql.requireAllClusterKeysForDistribution": "false",
         }
-        if not self.is_set(_STATE_PARTITIONS):
-            settings[_STATE_PARTITIONS] = self.get_conf("spark.sql.shuffle.partitions")
+        line = self.jvm.line
+        if not line.adaptive_execution:
+            settings["spark.sql.adaptive.enabled"] = "false"
+        state_partitions = line.state_partitions_key
+        if state_partitions is not None and not self.is_set(state_partitions):
+            settings[state_partitions] = self.get_conf("spark.sql.shuffle.partitions")
         self._conf.set(settings)
 
     def _register_gauges(self, identity: QueryIdentity) -> None:

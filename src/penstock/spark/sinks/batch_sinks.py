@@ -75,9 +75,13 @@ class V2Sink(SparkSink):
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
         jvm = self._jvm
+        relation = self._relation(jsession)
+        in_catalog = self._catalog_and_ident is not None
         return jvm.new(
             "WriteToMicroBatchDataSource",
-            relation=self._relation(jsession),
+            relation=relation,
+            catalogRelation=jvm.option(relation if in_catalog else None),
+            table=self.jtable,
             query=query,
             queryId=query_id,
             writeOptions=options,

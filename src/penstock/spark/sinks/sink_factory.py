@@ -174,11 +174,11 @@ class SinkFactory:
             catalogTable=jvm.none,
             userSpecifiedStreamingSourceName=jvm.none,
         )
-        return V1Sink(
-            self._df.sparkSession,
-            source.createSink(self.output_mode, self._df._jdf.schema()),
-            catalog_table,
+        schema = self._df._jdf.schema()
+        sink = jvm.call(
+            source, "DataSource", "createSink", outputMode=self.output_mode, writeSchema=schema
         )
+        return V1Sink(self._df.sparkSession, sink, catalog_table)
 
     # Tables.
 

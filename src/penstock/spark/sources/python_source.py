@@ -109,7 +109,7 @@ def read_stream(source: PythonSource, spark: SparkSession | None = None) -> Data
         dataSource=_placeholder(jvm, session),
         sourceName=name,
         output=output,
-        sourceIdentifyingName=jvm.module("Unassigned"),
+        sourceIdentifyingName=jvm.module("Unassigned") if jvm.line.has("Unassigned") else None,
     )
     _sources_of(jvm)[name] = source
     dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
