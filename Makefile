@@ -30,7 +30,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' |
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all test-web simulate crash bench soak demo docs clean
+.PHONY: help setup check test test-all core matrix test-web simulate crash bench soak demo docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ test: setup ## every test but the slow ones, with the branch coverage of engine 
 
 test-all: setup ## the slow ones too: every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
+
+core: setup ## what every line of Spark has to pass before a merge: make core SPARK=4.0
+	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)
+
+matrix: setup ## every line of Spark, each in its own environment, and the table in the docs
+	$(BIN)/python -m tests.matrix
 
 test-web: setup ## the live page in a real browser, chromium; CHROMIUM says where it is
 	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from penstock.engine.faults import FaultPoint
 from tests.crash.harness import AtMoment, AtPoint, Kill, Life, Strike, choose_kills, live
 from tests.crash.pipelines import PIPELINES, Workspace
 
 
+@pytest.mark.core
 def test_a_windowed_aggregation_that_is_killed_loses_nothing_and_writes_nothing_twice(
     tmp_path: Path,
 ) -> None:

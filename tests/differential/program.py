@@ -59,6 +59,10 @@ class Input:
         return reader.load(self.path(name))
 
 
+CORE = frozenset({"projection", "tumbling-append", "join-left", "pandas-with-state-event-time"})
+"""The programs that every line of Spark has to run before a change is merged."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A query, its input, and the aspects that are not compared (`skip`).
@@ -88,6 +92,8 @@ class Program:
     def marks(self) -> list[pytest.MarkDecorator]:
         """The marks of a test that runs it."""
         marks = [pytest.mark.since(self.since, self.name)]
+        if self.name in CORE:
+            marks.append(pytest.mark.core)
         return [*marks, pytest.mark.extended] if self.extended else marks
 
     def __str__(self) -> str:
