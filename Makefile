@@ -30,7 +30,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' |
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all core matrix test-web simulate crash bench soak demo docs clean
+.PHONY: help setup check test test-all core matrix test-pyspark test-web simulate crash bench soak demo docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ core: setup ## what every line of Spark has to pass before a merge: make core SP
 
 matrix: setup ## every line of Spark, each in its own environment, and the table in the docs
 	$(BIN)/python -m tests.matrix
+
+test-pyspark: setup ## PySpark's own streaming tests; SOURCE is a git repository of Apache Spark
+	$(BIN)/python -m tests.pyspark_suite $(SOURCE)
 
 test-web: setup ## the live page in a real browser, chromium; CHROMIUM says where it is
 	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)
