@@ -162,7 +162,7 @@ def act_penstock(work: Workspace, *, die: bool) -> None:
         .trigger(availableNow=True)
     )
     if die:
-        writer.passing_through(KillAt(FaultPoint.AFTER_SINK, BATCH_TO_DIE_IN))
+        writer.inject_faults(KillAt(FaultPoint.AFTER_SINK, BATCH_TO_DIE_IN))
     show_batches(writer.start(str(work.table)))
     spark.stop()
 

@@ -1,7 +1,7 @@
 """Penstock: a micro-batch stream-execution engine in Python that drives Spark.
 
-The public names are looked up when they are first used, so that what needs no Spark, such as the
-tools for checkpoints, does not wait for PySpark to be imported.
+The public names are imported when they are first used, so that code that needs no Spark, such as
+the checkpoint tools, does not import PySpark.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would believe that there is every name
+if not TYPE_CHECKING:  # with this function a type checker would accept any attribute
 
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)

@@ -1,4 +1,4 @@
-"""A query that is restarted on the pure engine, for tests to make fail where they like."""
+"""A restarting query on the in-memory engine, with failures injected by the test."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tests.engine.world import ManualClock, World
 
 
 class Restarting:
-    """A query over the numbers 0 to 4, one a batch, that fails where it is told to.
+    """A query over the numbers 0 to 4, one per batch, that fails with the given errors.
 
-    `on_prepare` is called before each run but the first is made, `on_start` before it is started
-    when the query has it already.
+    Each batch raises the next of `errors`, each opening of a run the next of `start_errors`.
+    `on_prepare` is called before each run but the first is opened, `on_start` before it is started
+    and after the query has adopted it.
     """
 
     def __init__(
@@ -73,5 +74,5 @@ class Restarting:
             self.on_start()
             start()
 
-        execution.start = start_noticed  # type: ignore[method-assign]  # what the tests watch
+        execution.start = start_noticed  # type: ignore[method-assign]  # calls on_start first
         return execution

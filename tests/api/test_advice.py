@@ -1,4 +1,4 @@
-"""Warnings that save a day, each of them once."""
+"""The warnings about delivery, ignored options and settings: each is logged once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PROCESS, "advice_given", set())
 
 
-def test_a_sink_that_delivers_at_least_once_is_named_once(
+def test_a_sink_that_delivers_at_least_once_is_warned_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for kind in ("foreachBatch", "foreachBatch", "parquet", "Kafka"):
@@ -31,7 +31,7 @@ def test_a_sink_that_delivers_at_least_once_is_named_once(
     assert "Kafka sink delivers at least once" in caplog.records[1].message
 
 
-def test_an_option_without_effect_is_named_once(
+def test_an_option_without_effect_is_warned_of_once(
     session: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     for value in ("false", "true", "true"):

@@ -1,4 +1,4 @@
-"""What a failure looks like to those who catch it, and to those who look at the query."""
+"""The errors of a query as PySpark's exceptions and in its status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.observe.observatory import snapshots
 from tests.streams import LineFiles
 
 
-def test_an_error_is_of_both_classes_and_keeps_what_is_known_of_it() -> None:
+def test_a_converted_error_is_of_both_classes_and_keeps_its_attributes() -> None:
     inner = MalformedLogError("It is torn.", Condition("TORN", "KD002", {"text": "x"}))
     error = MissingMetadataError("It is gone.", Condition("GONE", "42K03", {"at": "here"}), "Look.")
     error.__cause__, error.checkpoint = inner, "file:/here"
@@ -31,7 +31,7 @@ def test_an_error_is_of_both_classes_and_keeps_what_is_known_of_it() -> None:
     assert as_pyspark(both) is both
 
 
-def test_a_log_of_the_future_has_its_condition_in_the_cause(
+def test_a_newer_log_version_has_its_condition_in_the_cause(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     lines = LineFiles(tmp_path / "in")
@@ -48,7 +48,7 @@ def test_a_log_of_the_future_has_its_condition_in_the_cause(
     assert cause.getMessageParameters() == {"maxSupportedVersion": "3", "version": "9"}
 
 
-def test_an_error_of_java_s_is_one_line_wherever_it_is_shown(
+def test_a_java_error_is_shown_in_one_line(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     lines = LineFiles(tmp_path / "in")

@@ -1,4 +1,4 @@
-"""Every query of a program runs on Penstock once it is installed."""
+"""`install` and `uninstall`: which engine runs the queries of `df.writeStream`."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_a_program_runs_on_penstock_after_install_and_on_spark_after_uninstall(
         spark_s_own.stop()
 
 
-def test_installing_twice_is_as_once(installed: None, session: SparkSession) -> None:
+def test_installing_twice_has_no_effect(installed: None, session: SparkSession) -> None:
     penstock.install()
     penstock.uninstall()
     assert not isinstance(_rates(session).writeStream, penstock.DataStreamWriter)
 
 
-def test_what_a_query_is_to_a_program_it_still_is(installed: None, session: SparkSession) -> None:
+def test_a_query_is_an_instance_of_pysparks_class(installed: None, session: SparkSession) -> None:
     query = _rates(session).writeStream.format("noop").queryName("numbers").start()
     try:
         assert isinstance(query, PySparkStreamingQuery)
@@ -63,7 +63,7 @@ def test_what_a_query_is_to_a_program_it_still_is(installed: None, session: Spar
 
 
 @pytest.mark.filterwarnings("ignore:Deprecated:FutureWarning")
-def test_a_sql_context_knows_the_queries_too(installed: None, session: SparkSession) -> None:
+def test_streams_of_a_sql_context_lists_the_queries(installed: None, session: SparkSession) -> None:
     context = SQLContext(session.sparkContext, session)
     query = _rates(session).writeStream.format("noop").start()
     try:
@@ -73,7 +73,7 @@ def test_a_sql_context_knows_the_queries_too(installed: None, session: SparkSess
     assert context.streams.awaitAnyTermination(30) is True
 
 
-def test_a_table_is_streamed_to_and_a_function_called(
+def test_to_table_and_foreach_batch_run_on_penstock(
     installed: None, session: SparkSession, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []

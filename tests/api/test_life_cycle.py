@@ -1,4 +1,4 @@
-"""A query from its start to its end, and those who wait for it."""
+"""A query from start to termination, and the methods that wait for it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def test_the_id_stays_and_the_run_id_changes_over_a_restart(
     assert runs[0].runId != runs[1].runId
 
 
-def test_awaiting_the_end_with_a_timeout_says_whether_it_came(session: SparkSession) -> None:
+def test_await_termination_with_a_timeout_returns_whether_it_terminated(
+    session: SparkSession,
+) -> None:
     query = start_noop(session, Numbers())
     assert query.awaitTermination(0.05) is False  # type: ignore[arg-type]  # as PySpark takes it
     query.stop()
@@ -71,9 +73,7 @@ def test_awaiting_the_end_with_a_timeout_says_whether_it_came(session: SparkSess
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "soon"])
-def test_a_timeout_that_is_none_is_refused_as_pyspark_does(
-    session: SparkSession, timeout: Any
-) -> None:
+def test_an_invalid_timeout_raises_pysparks_error(session: SparkSession, timeout: Any) -> None:
     query = start_noop(session, Numbers())
     native = session.readStream.format("rate").load().writeStream.format("noop").start()
     with pytest.raises(PySparkValueError) as expected:
@@ -83,7 +83,7 @@ def test_a_timeout_that_is_none_is_refused_as_pyspark_does(
     assert str(caught.value) == str(expected.value)
 
 
-def test_awaiting_the_end_of_a_query_that_dies_raises_what_it_died_of(
+def test_await_termination_of_a_failed_query_raises_its_failure(
     session: SparkSession,
 ) -> None:
     query = start_failing(session)
@@ -108,7 +108,7 @@ def test_the_exception_is_pyspark_s_with_condition_cause_and_plan(session: Spark
     assert "Logical Plan:" in str(error)
 
 
-def test_a_query_that_ended_well_has_no_exception(session: SparkSession) -> None:
+def test_a_query_that_did_not_fail_has_no_exception(session: SparkSession) -> None:
     rows = read_stream(Numbers(1), session)
     query = write_stream(rows).format("noop").trigger(once=True).start()
     query.awaitTermination()
@@ -116,7 +116,7 @@ def test_a_query_that_ended_well_has_no_exception(session: SparkSession) -> None
     assert not query.isActive
 
 
-def test_process_all_available_returns_when_everything_that_was_there_is_done(
+def test_process_all_available_returns_when_all_available_data_is_processed(
     session: SparkSession,
 ) -> None:
     numbers = Numbers()
@@ -127,7 +127,7 @@ def test_process_all_available_returns_when_everything_that_was_there_is_done(
         assert session.table("all").count() == available
 
 
-def test_process_all_available_raises_what_the_query_died_of(session: SparkSession) -> None:
+def test_process_all_available_raises_the_failure_of_the_query(session: SparkSession) -> None:
     query = start_failing(session)
     for _ in range(2):
         with pytest.raises(StreamingQueryException, match="boom"):
@@ -149,7 +149,7 @@ def test_a_query_cannot_wait_for_itself(session: SparkSession) -> None:
     assert isinstance(caught.value.__cause__, WrongThreadError)
 
 
-def test_the_status_tells_what_the_query_is_doing(session: SparkSession) -> None:
+def test_status_follows_the_state_of_the_query(session: SparkSession) -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def wait(df: DataFrame, batch_id: int) -> None:
@@ -200,7 +200,7 @@ def test_a_temporary_checkpoint_is_deleted_at_the_end(session: SparkSession) -> 
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_temporary_checkpoint_outlives_a_failure_unless_forced(
+def test_a_temporary_checkpoint_is_kept_after_a_failure_unless_forced(
     session: SparkSession, force: bool
 ) -> None:
     session.conf.set(FORCE_DELETE, str(force).lower())
@@ -210,7 +210,9 @@ def test_a_temporary_checkpoint_outlives_a_failure_unless_forced(
     assert temporary_checkpoint(query).exists() is not force
 
 
-def test_a_checkpoint_by_name_comes_from_the_session(session: SparkSession, tmp_path: Path) -> None:
+def test_the_default_checkpoint_location_is_used_with_the_query_name(
+    session: SparkSession, tmp_path: Path
+) -> None:
     session.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path))
     rows = read_stream(Numbers(2), session)
     query = write_stream(rows).format("parquet").queryName("kept").start(str(tmp_path / "out"))

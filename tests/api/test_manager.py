@@ -1,4 +1,4 @@
-"""The queries of a session: their names, their checkpoints, and waiting for any of them."""
+"""The query manager: unique names and ids, and `awaitAnyTermination`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_name_is_taken_while_its_query_runs(session: SparkSession) -> None:
     assert start(session, Numbers(), queryName="taken").isActive
 
 
-def test_of_threads_that_start_queries_of_one_name_exactly_one_succeeds(
+def test_exactly_one_of_several_concurrent_starts_with_one_name_succeeds(
     session: SparkSession,
 ) -> None:
     frame = read_stream(Numbers(), session)
@@ -72,7 +72,7 @@ def test_of_threads_that_start_queries_of_one_name_exactly_one_succeeds(
     assert sorted(outcomes) == ["refused", "refused", "started"]
 
 
-def test_a_checkpoint_in_use_is_refused_where_the_session_says_so(
+def test_a_checkpoint_in_use_is_refused_without_stop_active_run(
     session: SparkSession, checkpoint: Path
 ) -> None:
     session.conf.set(STOP_ACTIVE, "false")
@@ -88,7 +88,7 @@ def test_a_checkpoint_in_use_is_refused_where_the_session_says_so(
     assert log_entries(checkpoint, "commits") == [0]
 
 
-def test_a_checkpoint_in_use_is_taken_over_where_the_session_says_so(
+def test_a_checkpoint_in_use_is_taken_over_with_stop_active_run(
     session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     session.conf.set(STOP_ACTIVE, "true")
@@ -109,13 +109,13 @@ def test_a_checkpoint_that_spark_s_own_engine_uses_is_refused(
 ) -> None:
     rate = session.readStream.format("rate").load()
     native = rate.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
-    with pytest.raises(ExecutionError, match=r"run by Spark's own engine.*Stop it"):
+    with pytest.raises(ExecutionError, match=r"run by Spark's own engine.*Stop that query"):
         start(session, Numbers(), checkpointLocation=str(checkpoint))
     assert native.isActive
     assert streams(session).get(native.id) is not None
 
 
-def test_waiting_for_any_query(session: SparkSession) -> None:
+def test_await_any_termination(session: SparkSession) -> None:
     manager = streams(session)
     assert manager.awaitAnyTermination(0.05) is False
     first, second = start(session, Numbers()), start(session, Numbers())
@@ -129,7 +129,7 @@ def test_waiting_for_any_query(session: SparkSession) -> None:
     assert manager.awaitAnyTermination(60) is True
 
 
-def test_waiting_for_any_query_raises_what_one_died_of(session: SparkSession) -> None:
+def test_await_any_termination_raises_the_failure_of_a_query(session: SparkSession) -> None:
     def boom(df: DataFrame, batch_id: int) -> None:
         raise ValueError("boom")
 
@@ -145,9 +145,7 @@ def test_waiting_for_any_query_raises_what_one_died_of(session: SparkSession) ->
 
 
 @pytest.mark.parametrize("timeout", [-1, "soon"])
-def test_a_timeout_that_is_none_is_refused_as_pyspark_does(
-    session: SparkSession, timeout: Any
-) -> None:
+def test_an_invalid_timeout_raises_pysparks_error(session: SparkSession, timeout: Any) -> None:
     messages = []
     for manager in (session.streams, streams(session)):
         with pytest.raises(ValueError, match="timeout") as caught:
@@ -156,7 +154,7 @@ def test_a_timeout_that_is_none_is_refused_as_pyspark_does(
     assert messages[0] == messages[1]
 
 
-def test_many_queries_run_beside_each_other(session: SparkSession) -> None:
+def test_many_queries_run_concurrently(session: SparkSession) -> None:
     frame = read_stream(Numbers(6, at_most=2), session)
     names = [f"beside_{number}" for number in range(4)]
     queries = [write_stream(frame).format("memory").queryName(name).start() for name in names]

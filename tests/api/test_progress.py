@@ -1,4 +1,4 @@
-"""Progress: Spark's fields with the right figures in them."""
+"""Progress records: Spark's fields with the right values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_progress_of_a_batch(session: SparkSession) -> None:
     assert (progress.batchId, progress.numInputRows) == (1, 2)
     assert set(progress.durationMs) == PHASES
     assert progress.durationMs["triggerExecution"] >= progress.durationMs["addBatch"]
-    # Of two clocks, as in Spark: whole milliseconds of each may differ by one.
+    # Measured with two clocks, as in Spark, so that rounding may make them differ by one.
     assert progress.batchDuration >= progress.durationMs["triggerExecution"] - 1
     assert progress.inputRowsPerSecond > 0
     assert progress.processedRowsPerSecond > 0
@@ -46,7 +46,9 @@ def test_the_progress_of_a_batch(session: SparkSession) -> None:
     assert query.lastProgress.batchId >= 1
 
 
-def test_one_record_less_is_kept_than_the_session_says_as_with_spark(session: SparkSession) -> None:
+def test_progress_retention_keeps_one_record_less_than_configured_as_spark_does(
+    session: SparkSession,
+) -> None:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "3")
     query = write_stream(read_stream(Numbers(6, at_most=1), session)).format("noop").start()
     has_committed(query, 5)
@@ -94,7 +96,7 @@ def test_the_fields_are_those_of_spark_s_own_engine(session: SparkSession, tmp_p
 
 
 def shape(value: Any) -> Any:
-    """The names and kinds in a JSON value, without what is in them."""
+    """The field names and types of a JSON value, without its values."""
     if isinstance(value, dict):
         return {name: shape(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -102,7 +104,7 @@ def shape(value: Any) -> Any:
     return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
-def test_a_query_that_has_done_nothing_has_no_progress(session: SparkSession) -> None:
+def test_a_query_without_a_trigger_has_no_progress(session: SparkSession) -> None:
     session.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1h")
     rows = read_stream(Numbers(), session)
     query: StreamingQuery = write_stream(rows).format("noop").start()

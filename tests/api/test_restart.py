@@ -1,4 +1,4 @@
-"""The restart policy on the pure engine: what is tried again, when, and what is seen meanwhile."""
+"""The restart policy on the in-memory engine: which failures are retried, and when."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def caused_by(error: Exception) -> Exception:
         (KeyboardInterrupt(), True),
     ],
 )
-def test_what_another_try_does_not_mend_is_fatal(error: BaseException, is_fatal: bool) -> None:
+def test_errors_that_a_restart_cannot_fix_are_fatal(error: BaseException, is_fatal: bool) -> None:
     assert RestartPolicy().is_fatal(error) is is_fatal
 
 
-def test_a_query_goes_on_after_failures_and_its_handle_stays() -> None:
+def test_a_query_continues_after_failures_with_the_same_handle() -> None:
     restarting = Restarting(RestartPolicy(backoff=2))
     restarting.errors = [RuntimeError("one"), RuntimeError("two")]
     query = restarting.start()
@@ -70,7 +70,7 @@ def test_a_query_goes_on_after_failures_and_its_handle_stays() -> None:
     assert restarting.ends == [query]
 
 
-def test_each_failure_in_a_row_waits_longer() -> None:
+def test_the_delay_grows_with_each_consecutive_failure() -> None:
     clock = ManualClock(now_ms=0)
     restarting = Restarting(RestartPolicy(backoff=2, max_backoff=5), clock)
     restarting.errors = [RuntimeError("boom")] * 3
@@ -78,7 +78,7 @@ def test_each_failure_in_a_row_waits_longer() -> None:
     assert clock.awaited == [2000, 6000, 11000]
 
 
-def test_listeners_hear_of_each_run() -> None:
+def test_listeners_receive_the_events_of_each_run() -> None:
     restarting = Restarting(RestartPolicy())
     restarting.errors = [RuntimeError("one")]
     restarting.start().awaitTermination()
@@ -96,7 +96,7 @@ def test_listeners_hear_of_each_run() -> None:
     ]
 
 
-def test_too_many_failures_in_a_row_are_the_end() -> None:
+def test_the_query_fails_after_max_restarts_consecutive_failures() -> None:
     restarting = Restarting(RestartPolicy(max_restarts=2))
     restarting.errors = [RuntimeError(f"number {n}") for n in range(1, 9)]
     query = restarting.start()
@@ -110,7 +110,7 @@ def test_too_many_failures_in_a_row_are_the_end() -> None:
     assert restarting.ends == [query]
 
 
-def test_a_run_that_has_done_a_batch_ends_the_row() -> None:
+def test_a_run_that_has_committed_a_batch_resets_the_count() -> None:
     restarting = Restarting(RestartPolicy(max_restarts=1))
     plan, failed = restarting.world.plan, set[int]()
 
@@ -137,7 +137,7 @@ def test_a_fatal_error_ends_the_query_at_once() -> None:
     assert len(restarting.runs) == 1
 
 
-def test_a_query_that_waits_is_active_says_so_and_can_be_stopped() -> None:
+def test_a_query_with_a_pending_restart_is_active_and_can_be_stopped() -> None:
     clock = HeldClock()
     restarting = Restarting(RestartPolicy(backoff=2), clock)
     restarting.errors = [RuntimeError("no network")]
@@ -169,7 +169,9 @@ def stop_after_no_time(query: RestartingQuery) -> None:
 
 
 @pytest.mark.parametrize("stop", [stop_at_boundary, stop_after_no_time])
-def test_a_stop_at_the_boundary_ends_the_wait_too(stop: Callable[[RestartingQuery], None]) -> None:
+def test_a_stop_at_the_boundary_cancels_a_pending_restart(
+    stop: Callable[[RestartingQuery], None],
+) -> None:
     clock = HeldClock()
     restarting = Restarting(RestartPolicy(), clock)
     restarting.errors = [RuntimeError("no network")]
@@ -180,7 +182,7 @@ def test_a_stop_at_the_boundary_ends_the_wait_too(stop: Callable[[RestartingQuer
     assert len(restarting.runs) == 1
 
 
-def test_a_run_that_cannot_be_started_is_tried_again() -> None:
+def test_a_restart_that_fails_is_retried() -> None:
     restarting = Restarting(RestartPolicy())
     restarting.errors = [RuntimeError("one")]
     restarting.start_errors = [OSError("no connection"), OSError("still none")]
@@ -191,18 +193,18 @@ def test_a_run_that_cannot_be_started_is_tried_again() -> None:
     assert str(query.last_error) == "still none"
 
 
-def test_a_run_that_cannot_be_started_for_good_is_the_end() -> None:
+def test_a_restart_that_fails_with_a_fatal_error_ends_the_query() -> None:
     restarting = Restarting(RestartPolicy())
     restarting.errors = [RuntimeError("one")]
     restarting.start_errors = [AnalysisException("the path is gone")]
     query = restarting.start()
-    with pytest.raises(StreamingQueryException, match=r"could not be started again.*is gone"):
+    with pytest.raises(StreamingQueryException, match=r"could not be restarted.*is gone"):
         query.awaitTermination()
     eventually(lambda: restarting.ends == [query], "the end to be told")
 
 
 @pytest.mark.parametrize("after", [{"batches": 2}, {"offsets": {0: 1}}])
-def test_what_it_is_to_stop_after_holds_for_the_next_run(after: dict[str, Any]) -> None:
+def test_stop_after_applies_to_the_next_run(after: dict[str, Any]) -> None:
     clock = HeldClock()
     restarting = Restarting(RestartPolicy(), clock)
     restarting.errors = [RuntimeError("one")]
@@ -214,7 +216,7 @@ def test_what_it_is_to_stop_after_holds_for_the_next_run(after: dict[str, Any]) 
     assert restarting.world.plan.output == {0: [0], 1: [1]}
 
 
-def test_all_available_is_processed_by_whichever_run() -> None:
+def test_process_all_available_waits_over_restarts() -> None:
     restarting = Restarting(RestartPolicy(), trigger=ProcessingTimeTrigger())
     restarting.errors = [RuntimeError("one")]
     query = restarting.start()
@@ -225,7 +227,7 @@ def test_all_available_is_processed_by_whichever_run() -> None:
     assert query.exception() is None
 
 
-def test_a_wait_for_all_available_ends_with_the_query() -> None:
+def test_process_all_available_raises_when_the_query_fails() -> None:
     restarting = Restarting(RestartPolicy(max_restarts=0))
     restarting.errors = [RuntimeError("one")]
     with pytest.raises(StreamingQueryException, match="one"):

@@ -28,7 +28,7 @@ from penstock.api.manager import streams
 from penstock.api.restart import RestartingQuery
 from penstock.engine.clock import Clock
 from penstock.errors import ExecutionError
-from penstock.observe.health import judge
+from penstock.observe.health import check_health
 from tests.streams import PATIENCE, HeldClock, Numbers, column, eventually, log_entries
 
 _LOCATION = "spark.sql.streaming.checkpointLocation"
@@ -57,12 +57,12 @@ def restarting(
 
 
 def seen(query: StreamingQuery) -> QuerySnapshot:
-    """The query as whoever watches it sees it."""
+    """The snapshot of the query in the observatory."""
     [snapshot] = [snapshot for snapshot in snapshots() if snapshot.id == query.id]
     return snapshot
 
 
-def test_a_query_goes_on_after_a_failure_with_the_same_handle(
+def test_a_query_continues_after_a_failure_with_the_same_handle(
     session: SparkSession, checkpoint: Path
 ) -> None:
     sink, clock, manager = FailingOnce(), HeldClock(), streams(session)
@@ -75,7 +75,7 @@ def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     assert query.status["message"] == "Restarting in 2 s after: no network"
     assert seen(query).condition == "restarting"
     assert seen(query).status == "Restarting in 2 s after: no network"
-    assert not judge([seen(query)]).is_healthy
+    assert not check_health([seen(query)]).is_healthy
     assert query in manager.active
     assert manager.get(query_id) is query
     assert manager.awaitAnyTermination(0) is False
@@ -87,7 +87,7 @@ def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     assert (query.id, query.restarts) == (query_id, 1)
     assert query.runId != first_run
     assert seen(query).condition == "running"
-    assert judge([seen(query)]).is_healthy
+    assert check_health([seen(query)]).is_healthy
     assert log_entries(checkpoint, "commits") == [0, 1, 2]
     query.stop()
     assert manager.awaitAnyTermination(0) is True
@@ -95,7 +95,7 @@ def test_a_query_goes_on_after_a_failure_with_the_same_handle(
     assert query not in manager.active
 
 
-def test_stopping_ends_the_wait_for_the_next_run(session: SparkSession, checkpoint: Path) -> None:
+def test_stop_cancels_a_pending_restart(session: SparkSession, checkpoint: Path) -> None:
     sink, clock, manager = FailingOnce(), HeldClock(), streams(session)
     query = restarting(session, sink, checkpoint, clock).start()
     assert clock.waiting.wait(PATIENCE)
@@ -118,7 +118,7 @@ def test_an_error_of_the_query_itself_is_fatal(session: SparkSession, checkpoint
     assert not query.isActive
 
 
-def test_restarts_need_a_checkpoint_that_stays_and_a_trigger_of_their_own(
+def test_restart_needs_a_checkpoint_location_and_refuses_stepped(
     session: SparkSession, checkpoint: Path
 ) -> None:
     writer = write_stream(read_stream(Numbers(), session)).format("noop").restart()
@@ -131,7 +131,7 @@ def test_restarts_need_a_checkpoint_that_stays_and_a_trigger_of_their_own(
 
 
 def test_the_sessions_checkpoint_is_resolved_once(session: SparkSession, tmp_path: Path) -> None:
-    """For a query without a name Spark would make up another directory each time."""
+    """For a query without a name Spark would choose a new random directory for each run."""
     sink, clock = FailingOnce(), HeldClock()
     writer = write_stream(read_stream(Numbers(3, at_most=1), session)).foreachBatch(sink)
     session.conf.set(_LOCATION, str(tmp_path / "first"))
@@ -171,7 +171,7 @@ def test_a_checkpoint_that_is_wiped_between_two_runs_ends_the_query(
 
 @pytest.fixture
 def pool(session: SparkSession) -> Iterator[str]:
-    """A scheduler's pool and a job tag of the same name, which the test's thread has."""
+    """A scheduler pool and a job tag of the same name, set on the test's thread."""
     session.sparkContext.setLocalProperty(_POOL, "nightly")
     session.sparkContext.addJobTag("nightly")
     yield "nightly"
@@ -179,7 +179,7 @@ def pool(session: SparkSession) -> Iterator[str]:
     session.sparkContext.setLocalProperty(_POOL, None)  # type: ignore[arg-type]  # unsets it
 
 
-def test_every_run_has_the_pool_and_the_tags_of_whoever_started_the_query(
+def test_every_run_has_the_pool_and_the_tags_of_the_starting_thread(
     session: SparkSession, checkpoint: Path, pool: str
 ) -> None:
     found: list[tuple[int, str | None, bool]] = []
@@ -200,7 +200,7 @@ def test_every_run_has_the_pool_and_the_tags_of_whoever_started_the_query(
 
 
 class Asking(StreamingQueryListener):
-    """Asks a query how it is when a run of it starts again, and stops it."""
+    """Reads the status of the query when it is restarted, and stops it."""
 
     def __init__(self) -> None:
         self.query: StreamingQuery | None = None
@@ -218,7 +218,7 @@ class Asking(StreamingQueryListener):
         pass
 
 
-def test_a_listener_may_ask_and_stop_a_query_that_starts_again(
+def test_a_listener_may_read_and_stop_a_query_that_is_restarted(
     session: SparkSession, checkpoint: Path
 ) -> None:
     sink, clock, listener = FailingOnce(), HeldClock(), Asking()

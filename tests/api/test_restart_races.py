@@ -1,4 +1,4 @@
-"""What comes between two runs of a query that is restarted: listeners, stops, a lost checkpoint."""
+"""Listeners, stops and a lost checkpoint between two runs of a restarting query."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def restarted_once(clock: Clock | None = None) -> Restarting:
 
 
 class Meddler:
-    """A listener that does something with the query, on its thread, at one event of one kind."""
+    """A listener that calls `meddle` with the query, on its thread, at the n-th event of a kind."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Meddler:
         lambda query: query.stop_after(batches=100),
     ],
 )
-def test_a_listener_may_ask_of_a_run_that_starts_again(
+def test_a_listener_may_read_a_query_that_is_restarted(
     ask: Callable[[RestartingQuery], object],
 ) -> None:
     restarting = restarted_once()
@@ -79,7 +79,7 @@ def test_a_listener_may_ask_of_a_run_that_starts_again(
     assert restarting.world.plan.output == ALL
 
 
-def test_a_listener_sees_the_run_that_starts_again() -> None:
+def test_a_listener_sees_the_new_run() -> None:
     restarting = restarted_once()
     seen: list[tuple[str, int, str]] = []
     meddler = Meddler(
@@ -112,7 +112,7 @@ def test_a_listener_may_stop_the_query_between_two_runs(
 @pytest.mark.parametrize(
     "wait", [lambda query: query.processAllAvailable(), lambda query: query.awaitTermination()]
 )
-def test_a_listener_that_would_wait_for_its_own_run_is_told(
+def test_waiting_in_a_listener_raises_wrong_thread_error(
     wait: Callable[[RestartingQuery], object],
 ) -> None:
     def is_refused(query: RestartingQuery) -> None:
@@ -128,7 +128,7 @@ def test_a_listener_that_would_wait_for_its_own_run_is_told(
 # Stops.
 
 
-def test_a_stop_before_the_next_run_has_its_thread_stops_that_run() -> None:
+def test_a_stop_before_the_next_run_has_started_stops_that_run() -> None:
     restarting = restarted_once()
     stopper = threading.Thread(target=lambda: restarting.query.stop(timeout=PATIENCE), daemon=True)
 
@@ -146,7 +146,7 @@ def test_a_stop_before_the_next_run_has_its_thread_stops_that_run() -> None:
 
 
 class Preparing:
-    """A query whose next run is being prepared for as long as a test likes."""
+    """A query whose next run is being opened until the test sets `may_end`."""
 
     def __init__(self) -> None:
         self.restarting = restarted_once()
@@ -161,10 +161,10 @@ class Preparing:
         assert self.may_end.wait(PATIENCE)
 
 
-def test_a_stop_says_when_a_restart_outlives_its_bound() -> None:
+def test_a_stop_raises_when_a_restart_exceeds_the_timeout() -> None:
     preparing = Preparing()
     query = preparing.query
-    with pytest.raises(QueryStopTimeoutError, match=r"being started again.*within 50 ms"):
+    with pytest.raises(QueryStopTimeoutError, match=r"being restarted.*within 50 ms"):
         query.stop(timeout=0.05)
     assert query.isActive
     preparing.may_end.set()
@@ -175,7 +175,7 @@ def test_a_stop_says_when_a_restart_outlives_its_bound() -> None:
     assert preparing.restarting.world.plan.output == {}
 
 
-def test_the_sessions_bound_holds_for_a_restart_too() -> None:
+def test_the_stop_timeout_of_the_session_applies_to_a_restart() -> None:
     preparing = Preparing()
     preparing.restarting.world.session.current_settings = Settings(stop_timeout_ms=50)
     with pytest.raises(QueryStopTimeoutError, match="within 50 ms"):
@@ -185,7 +185,9 @@ def test_the_sessions_bound_holds_for_a_restart_too() -> None:
     assert not preparing.query.isActive
 
 
-def test_the_time_to_stop_is_spent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_timeout_of_a_stop_covers_the_run_and_the_restart_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     preparing = Preparing()
 
     class Time:
@@ -211,7 +213,7 @@ def test_the_time_to_stop_is_spent_once(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "wait", [lambda query: query.processAllAvailable(), lambda query: query.awaitTermination()]
 )
-def test_who_waits_while_a_start_fails_waits_for_the_next(
+def test_a_waiter_during_a_failed_restart_waits_for_the_next_one(
     wait: Callable[[RestartingQuery], object],
 ) -> None:
     restarting = restarted_once()
@@ -233,10 +235,10 @@ def test_who_waits_while_a_start_fails_waits_for_the_next(
     assert restarting.world.plan.output == ALL
 
 
-# What is counted.
+# The count of consecutive failures.
 
 
-def test_a_batch_ends_the_row_however_long_ago_it_was() -> None:
+def test_a_batch_resets_the_count_even_if_its_progress_is_no_longer_kept() -> None:
     settings = Settings(polling_delay_ms=1, progress_retention=2, no_data_progress_interval_ms=0)
     restarting = Restarting(
         RestartPolicy(max_restarts=1), trigger=ProcessingTimeTrigger(), settings=settings
@@ -249,7 +251,7 @@ def test_a_batch_ends_the_row_however_long_ago_it_was() -> None:
         progress = restarting.runs[-1].reporter.recent_progress
         return bool(progress) and all("addBatch" not in done.duration_ms for done in progress)
 
-    eventually(is_quiet, "a row of records without a batch")
+    eventually(is_quiet, "only records without a batch")
     restarting.errors = [RuntimeError("two")]
     restarting.stream.rows.append(5)
     eventually(lambda: 5 in restarting.world.plan.output or not query.isActive, "another batch")
@@ -261,7 +263,7 @@ def test_a_batch_ends_the_row_however_long_ago_it_was() -> None:
 # The checkpoint.
 
 
-def test_a_checkpoint_with_another_id_is_not_gone_on_from() -> None:
+def test_a_restart_on_a_checkpoint_with_another_id_fails() -> None:
     clock = HeldClock()
     restarting = restarted_once(clock)
     query = restarting.start()
@@ -284,20 +286,20 @@ def test_a_checkpoint_with_another_id_is_not_gone_on_from() -> None:
 # The thread.
 
 
-def test_every_run_inherits_from_whoever_started_the_query(
+def test_every_run_inherits_from_the_thread_that_started_the_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: dict[str, str] = {}
 
-    class Heir(threading.Thread):
-        """Notes who starts it."""
+    class Recorded(threading.Thread):
+        """Records the thread that starts it."""
 
         def start(self) -> None:
             made[self.name] = threading.current_thread().name
             super().start()
 
     def create_thread(self: object, target: Callable[[], None], name: str) -> threading.Thread:
-        return Heir(target=target, name=name, daemon=True)
+        return Recorded(target=target, name=name, daemon=True)
 
     monkeypatch.setattr(NumberSession, "create_thread", create_thread)
     restarting = Restarting(RestartPolicy(), ManualClock())
@@ -309,7 +311,7 @@ def test_every_run_inherits_from_whoever_started_the_query(
     assert made == {restarts: here, first: here, second: restarts, third: restarts}
 
 
-def test_a_query_whose_session_is_stopped_is_not_started_again() -> None:
+def test_a_query_of_a_stopped_session_is_not_restarted() -> None:
     restarting = restarted_once()
     restarting.world.session.stopped = True
     query = restarting.start()
@@ -320,7 +322,7 @@ def test_a_query_whose_session_is_stopped_is_not_started_again() -> None:
     assert restarting.ends == [query]
 
 
-def test_without_a_thread_for_its_restarts_a_query_is_not_made(
+def test_creating_a_query_fails_if_its_restart_thread_cannot_be_created(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def create_thread(self: object, target: Callable[[], None], name: str) -> threading.Thread:

@@ -18,7 +18,7 @@ def line_of(level: int, text: str) -> str:
     return SparkLikeFormatter().format(logger.makeRecord(logger.name, level, "", 0, text, (), None))
 
 
-def test_a_line_of_no_query_has_time_level_and_logger() -> None:
+def test_a_line_outside_a_query_has_time_level_and_logger() -> None:
     line = line_of(logging.WARNING, "text")
     assert re.fullmatch(rf"{TIME} WARN penstock\.engine\.of_the_test: text", line)
     assert " ERROR " in line_of(logging.ERROR, "text")
@@ -36,7 +36,7 @@ def test_a_line_of_a_query_has_its_name_and_batch(name: str | None, shown: str) 
         leave_query()
 
 
-def test_only_lines_of_penstock_that_nobody_handles_are_changed(
+def test_only_records_of_penstock_without_a_handler_are_reformatted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest has its own

@@ -1,4 +1,4 @@
-"""`penstock run`: an unmodified script, in a process of its own."""
+"""`penstock run` with an unmodified script, in a child process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ query.awaitTermination()
 
 
 LIKE_SPARK = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN "
-"""How a line of Spark's log begins."""
+"""The prefix of a line in Spark's log."""
 
 
 def _run(*arguments: str | Path, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -97,7 +97,7 @@ def test_an_unmodified_script_runs_on_penstock(
         ("assert __name__ == '__main__'", Outcome.ENDED),
     ],
 )
-def test_the_exit_code_tells_how_a_script_ended(tmp_path: Path, body: str, code: int) -> None:
+def test_the_exit_code_for_each_end_of_a_script(tmp_path: Path, body: str, code: int) -> None:
     job = tmp_path / "job.py"
     job.write_text(body)
     try:
@@ -127,7 +127,7 @@ query.awaitTermination()
 """
 
 
-def test_the_last_lines_of_a_failure_say_what_to_do(tmp_path: Path) -> None:
+def test_the_report_of_a_failure_ends_with_the_command_to_run(tmp_path: Path) -> None:
     job, checkpoint = tmp_path / "a job.py", tmp_path / "checkpoint"
     job.write_text(FAILING_JOB)
     run = [sys.executable, "-m", "penstock.cli", "run", "--conf", "spark.sql.shuffle.partitions=2"]
@@ -138,15 +138,15 @@ def test_the_last_lines_of_a_failure_say_what_to_do(tmp_path: Path) -> None:
     error, *advice = ended.stderr.splitlines()[-4:]
     assert error.endswith("in foreach batch sink. Reason: KeyError: 'customer_id'")
     assert advice == [
-        f"penstock: batch 1 failed and is run again at the next start. The checkpoint is "
+        f"penstock: batch 1 failed and will run again at the next start. The checkpoint is "
         f"{checkpoint}.",
-        "penstock: to find the part of the batch that fails:",
+        "penstock: to find the part of the batch that fails, run:",
         f"    penstock bisect --checkpoint {checkpoint} --batch 1 --with-sink "
         f"--conf spark.sql.shuffle.partitions=2 '{job}' -- {checkpoint} -x",
     ]
 
 
-def test_a_checkpoint_that_cannot_be_used_is_to_be_verified(tmp_path: Path) -> None:
+def test_the_report_of_an_unusable_checkpoint_recommends_verify(tmp_path: Path) -> None:
     job, checkpoint = tmp_path / "job.py", tmp_path / "checkpoint"
     job.write_text(FAILING_JOB)
     (checkpoint / "offsets").mkdir(parents=True)

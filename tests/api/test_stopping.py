@@ -1,4 +1,4 @@
-"""Stopping: at once or at a batch boundary, twice, with a bound, and what is left on disk."""
+"""Stopping at once, at a batch boundary, twice and with a timeout, and the logs after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.streams import (
 
 
 class Gate:
-    """A foreachBatch function that waits in one batch until it is let through."""
+    """A foreachBatch function that blocks in one batch until the test opens it."""
 
     def __init__(self, batch_id: int) -> None:
         self._batch_id = batch_id
@@ -79,7 +79,7 @@ def test_stopping_while_there_is_nothing_to_do(session: SparkSession) -> None:
     assert numbers.is_stopped
 
 
-def test_stopping_while_it_waits_for_a_far_trigger(session: SparkSession) -> None:
+def test_stopping_while_it_waits_for_the_next_trigger(session: SparkSession) -> None:
     writer = write_stream(read_stream(Numbers(1), session)).format("noop")
     query = writer.trigger(processingTime="1 hour").start()
     has_committed(query, 0)
@@ -87,7 +87,7 @@ def test_stopping_while_it_waits_for_a_far_trigger(session: SparkSession) -> Non
     assert not query.isActive
 
 
-def test_stopping_twice_and_from_several_threads_is_fine(session: SparkSession) -> None:
+def test_stopping_twice_and_from_several_threads(session: SparkSession) -> None:
     query = write_stream(read_stream(Numbers(1000, at_most=1), session)).format("noop").start()
     has_committed(query, 1)
     threads = [threading.Thread(target=query.stop) for _ in range(4)]
@@ -126,7 +126,7 @@ def test_a_graceful_stop_lets_the_running_batch_commit(
     assert gate.rows == commits
 
 
-def test_a_stop_that_takes_too_long_says_so_and_what_the_query_was_doing(
+def test_a_stop_that_times_out_raises_with_the_status_of_the_query(
     session: SparkSession, checkpoint: Path
 ) -> None:
     session.conf.set("spark.sql.streaming.stopTimeout", "50ms")
@@ -158,7 +158,7 @@ def test_a_query_may_stop_itself(session: SparkSession, checkpoint: Path) -> Non
     assert log_entries(checkpoint, "commits") == [0, 1]
 
 
-def test_a_stop_is_no_failure_for_a_function_that_runs_spark_jobs(
+def test_a_stop_during_a_spark_job_of_foreach_batch_is_no_failure(
     session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     running = threading.Event()
@@ -182,7 +182,7 @@ def test_a_stop_is_no_failure_for_a_function_that_runs_spark_jobs(
 @pytest.mark.parametrize(
     ("after", "commits"), [({"batches": 2}, [0, 1]), ({"offsets": {0: 3}}, [0, 1, 2])]
 )
-def test_a_query_stops_by_itself_after_what_it_was_told(
+def test_stop_after_batches_or_offsets(
     session: SparkSession, checkpoint: Path, after: dict[str, Any], commits: list[int]
 ) -> None:
     gate = Gate(batch_id=0)
@@ -195,7 +195,7 @@ def test_a_query_stops_by_itself_after_what_it_was_told(
     assert gate.rows == commits
 
 
-def test_a_source_that_the_query_has_not_is_waited_for_and_kills_nothing(
+def test_stop_after_an_unknown_source_warns_and_never_stops(
     session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate(batch_id=0)
@@ -208,10 +208,10 @@ def test_a_source_that_the_query_has_not_is_waited_for_and_kills_nothing(
     assert query.awaitTermination(60)
     assert log_entries(checkpoint, "commits") == [0, 1]
     messages = [record.getMessage() for record in caplog.records]
-    assert len([text for text in messages if "stop_after waits for source 1" in text]) == 1
+    assert len([text for text in messages if "the query has no source 1" in text]) == 1
 
 
-def test_a_query_stops_by_itself_when_the_time_is_up_and_its_batch_is_done(
+def test_stop_after_a_time_stops_at_the_batch_boundary(
     session: SparkSession, checkpoint: Path
 ) -> None:
     gate = Gate(batch_id=1)
@@ -225,7 +225,7 @@ def test_a_query_stops_by_itself_when_the_time_is_up_and_its_batch_is_done(
     assert log_entries(checkpoint, "offsets") == [0, 1]
 
 
-def test_a_graceful_stop_that_takes_too_long_says_so_and_the_batch_still_commits(
+def test_a_graceful_stop_that_times_out_raises_and_the_batch_still_commits(
     session: SparkSession, checkpoint: Path
 ) -> None:
     gate = Gate(batch_id=1)

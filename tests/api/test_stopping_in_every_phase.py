@@ -1,4 +1,4 @@
-"""`stop` while the query is at any point of its protocol: prompt, no failure, and it resumes."""
+"""`stop` at each fault point of a batch: it is prompt, no failure, and the query resumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTS = [
 
 
 class HeldAt(FaultInjector):
-    """Holds the query's thread at a point until it is let go."""
+    """Blocks the query's thread at a fault point until the test releases it."""
 
     def __init__(self, point: FaultPoint) -> None:
         self._point = point
@@ -43,14 +43,14 @@ class HeldAt(FaultInjector):
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_query_is_stopped_wherever_it_is_and_goes_on_later(
+def test_a_query_stopped_at_any_point_resumes_after_a_restart(
     session: SparkSession, checkpoint: Path, point: FaultPoint
 ) -> None:
     seen: dict[int, list[int]] = {}
     held = HeldAt(point)
     writer = write_stream(read_stream(StandingNumbers(3, at_most=1), session))
     writer.foreachBatch(lambda df, batch_id: seen.update({batch_id: column(df)}))
-    writer.option("checkpointLocation", str(checkpoint)).passing_through(held)
+    writer.option("checkpointLocation", str(checkpoint)).inject_faults(held)
     query = writer.start()
     assert held.reached.wait(PATIENCE)
     stopper = threading.Thread(target=lambda: query.stop(timeout=PATIENCE))

@@ -1,4 +1,4 @@
-"""The writer: PySpark's surface, PySpark's mistakes, and what Penstock does not run."""
+"""The writer: PySpark's methods, PySpark's errors, and the triggers that are not supported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.errors import UnsupportedError
 from tests.streams import Numbers, column, log_entries
 
 Writer = Any
-"""PySpark's writer or Penstock's: they are used in the same way."""
+"""PySpark's writer or Penstock's; both have the same methods."""
 
 
 def streaming(session: SparkSession) -> DataFrame:
@@ -67,33 +67,33 @@ class WithBrokenOpen:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_refused_as_pyspark_refuses_it(session: SparkSession, mistake: str) -> None:
+def test_an_invalid_call_raises_pysparks_error(session: SparkSession, mistake: str) -> None:
     make = MISTAKES[mistake]
     expected = outcome_of(make, streaming(session).writeStream)
     assert outcome_of(make, write_stream(streaming(session))) == expected
 
 
 def outcome_of(make: Callable[[Writer], Any], writer: Writer) -> tuple[str, str | None]:
-    """The class and the condition of what is raised."""
+    """The class and the condition of the exception that is raised."""
     with pytest.raises(Exception) as caught:  # noqa: PT011  # any, to be compared
         make(writer)
     condition = getattr(caught.value, "getCondition", lambda: None)
     return type(caught.value).__name__, condition()
 
 
-def test_a_frame_that_does_not_stream_is_refused_as_pyspark_does(session: SparkSession) -> None:
+def test_a_batch_data_frame_raises_pysparks_error(session: SparkSession) -> None:
     expected = outcome_of(lambda frame: frame.writeStream, session.range(1))
     assert outcome_of(lambda frame: write_stream(frame), session.range(1)) == expected
 
 
-def test_an_aggregation_in_append_mode_is_refused_as_pyspark_does(session: SparkSession) -> None:
+def test_an_aggregation_in_append_mode_raises_pysparks_error(session: SparkSession) -> None:
     counts = streaming(session).groupBy("value").count()
     expected = outcome_of(lambda w: w.format("noop").start(), counts.writeStream)
     assert outcome_of(lambda w: w.format("noop").start(), write_stream(counts)) == expected
 
 
 @pytest.mark.parametrize("trigger", ["continuous", "realTime"])
-def test_other_engines_triggers_are_refused_with_those_that_are_supported(
+def test_unsupported_triggers_are_refused_with_the_supported_ones(
     session: SparkSession, checkpoint: Path, trigger: str
 ) -> None:
     writer = write_stream(streaming(session)).format("noop")
@@ -104,7 +104,7 @@ def test_other_engines_triggers_are_refused_with_those_that_are_supported(
     assert not checkpoint.exists()
 
 
-def test_the_way_to_spark_s_engine_is_one_that_works(
+def test_the_call_of_sparks_own_engine_in_the_error_works(
     session: SparkSession, checkpoint: Path
 ) -> None:
     def refused(writer: PySparkWriter) -> str:
@@ -159,7 +159,7 @@ def test_start_takes_what_pyspark_s_start_takes(
     assert column(session.read.json(str(tmp_path / "out")), "n") == [0, 1, 2, 3]
 
 
-def test_options_are_told_apart_whatever_their_case_and_may_be_unset(
+def test_option_names_are_case_insensitive_and_none_removes_an_option(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
     rows = read_stream(Numbers(1), session).coalesce(1)
@@ -172,7 +172,7 @@ def test_options_are_told_apart_whatever_their_case_and_may_be_unset(
     assert part.read_text() == "n\n0\n"
 
 
-def test_the_last_sink_that_was_named_is_the_one(session: SparkSession) -> None:
+def test_the_last_sink_that_was_set_is_used(session: SparkSession) -> None:
     seen: list[int] = []
     writer = write_stream(read_stream(Numbers(1), session)).foreach(print)
     writer.foreachBatch(lambda df, batch_id: seen.append(batch_id))

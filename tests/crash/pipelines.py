@@ -190,7 +190,7 @@ def run_pipeline(name: str, work: Workspace, kill_at: str) -> None:
     writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
     if kill_at != "-":
         point, _, batch_id = kill_at.partition(":")
-        writer.passing_through(KillAt(FaultPoint(point), int(batch_id)))
+        writer.inject_faults(KillAt(FaultPoint(point), int(batch_id)))
     writer.start(str(work.table)).awaitTermination()
     spark.stop()
 

@@ -139,7 +139,7 @@ def test_a_query_that_dies_before_its_first_trigger(writer: DataStreamWriter) ->
             if point is FaultPoint.AFTER_SOURCES:
                 raise ZeroDivisionError("no sources")
 
-    query = writer.passing_through(Fail()).start()
+    query = writer.inject_faults(Fail()).start()
     with pytest.raises(StreamingQueryException, match="no sources"):
         query.step(timeout=PATIENCE)
 
@@ -149,7 +149,7 @@ def test_stopping_while_a_step_is_on(
     numbers: MemoryStream, writer: DataStreamWriter, checkpoint: Path, graceful: bool
 ) -> None:
     held = Held(FaultPoint.BEFORE_SINK if graceful else FaultPoint.AFTER_LATEST_OFFSET)
-    query = writer.passing_through(held).start()
+    query = writer.inject_faults(held).start()
     numbers.add_data([1])
     stepped: list[object] = []
     stepper = in_background(lambda: stepped.append(query.step()))
@@ -170,7 +170,7 @@ def test_a_step_that_is_not_over_in_time(
     numbers: MemoryStream, writer: DataStreamWriter, checkpoint: Path
 ) -> None:
     held = Held(FaultPoint.BEFORE_SINK)
-    query = writer.passing_through(held).start()
+    query = writer.inject_faults(held).start()
     numbers.add_data([1])
     with pytest.raises(TimeoutError, match=r"was not over after 0\.05 s"):
         query.step(timeout=0.05)

@@ -1,1 +1,1 @@
-"""What users import, re-exported by `penstock` itself."""
+"""The public API; its names are re-exported by `penstock`."""

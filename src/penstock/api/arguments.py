@@ -1,4 +1,4 @@
-"""Arguments checked as PySpark checks them."""
+"""Argument checks that raise PySpark's errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pyspark.errors import PySparkValueError
 
 
 def check_timeout(timeout: object, *, zero_is_fine: bool = False) -> None:
-    """Raise PySpark's error for a timeout that is no number of seconds above zero."""
+    """Raise PySparkValueError unless `timeout` is a positive number of seconds.
+
+    With `zero_is_fine`, 0 is accepted too.
+    """
     is_number = isinstance(timeout, (int, float))
     if is_number and (timeout > 0 or (zero_is_fine and timeout == 0)):  # type: ignore[operator]
         return

@@ -1,4 +1,4 @@
-"""How often, and after how long, what failed is started again. Needs no Spark."""
+"""Exponential backoff between restarts. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Backoff:
-    """So many restarts in a row at most, each after a delay.
+    """At most `max_restarts` consecutive restarts, with a delay in seconds before each.
 
-    The delay doubles with each failure in a row, up to a cap. Raises ValueError for what is
-    negative.
+    The delay before the first restart is `backoff`; it doubles with each consecutive failure, up
+    to `max_backoff`. Raises ValueError if a value is negative.
     """
 
     max_restarts: int = 10
@@ -19,9 +19,9 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if self.max_restarts < 0 or self.backoff < 0 or self.max_backoff < 0:
-            raise ValueError(f"neither a number of restarts nor a delay can be negative: {self}")
+            raise ValueError(f"max_restarts, backoff and max_backoff must not be negative: {self}")
 
     def delay(self, failures_in_a_row: int) -> float:
-        """Seconds to wait after the n-th failure in a row, counted from 1."""
+        """The seconds to wait after the n-th consecutive failure, counted from 1."""
         doublings = min(failures_in_a_row - 1, 64)
         return float(min(self.backoff * 2**doublings, self.max_backoff))

@@ -1,4 +1,4 @@
-"""Is this machine, and this Spark, one that Penstock runs on?"""
+"""Checks whether Penstock can run with the Python, Java and Spark of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.spark.jvm.support import (
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: what it is, and whether it will do."""
+    """The result of one check: what was checked, what was found, whether that is sufficient."""
 
     subject: str
     found: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything the doctor looked at. The internals are looked up only if Spark starts."""
+    """The results of all checks. `internals` is empty if Spark could not be started."""
 
     findings: Sequence[Finding]
     internals: Sequence[Verdict]
@@ -51,7 +51,10 @@ class Diagnosis:
 
 
 def diagnose() -> Diagnosis:
-    """Look at Python, Java, PySpark and, if these will do, at the inside of a running Spark."""
+    """Check Python, Java and PySpark and, if these are sufficient, the internals of Spark.
+
+    Starts a local Spark session for the last check and stops it again.
+    """
     findings = [
         Finding("Python", platform.python_version(), sys.version_info >= (3, 11)),
         _pyspark(),
@@ -82,7 +85,7 @@ def diagnose() -> Diagnosis:
 def _pyspark() -> Finding:
     version = pyspark_version()
     good = _is_supported(version)
-    found = version if good else f"{version}; wanted is {supported_versions()}"
+    found = version if good else f"{version}; supported: {supported_versions()}"
     return Finding("PySpark", found, good)
 
 

@@ -1,4 +1,4 @@
-"""A query's failure, and Penstock's own errors, in the shape PySpark's users know."""
+"""Penstock's errors as subclasses of PySpark's exceptions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _SQL_STATE = "XXKST"
 
 
 class StreamingQueryException(pyspark.errors.StreamingQueryException):
-    """Why a query died, caught by whoever catches PySpark's exception of that name.
+    """The failure of a query: a subclass of PySpark's exception of the same name.
 
-    `__cause__` is the error itself, with its own Python traceback if it came from Python.
-    `checkpoint` is the location of the query's checkpoint, `batch_id` the batch that was planned
-    and has failed, if there was one.
+    Raised by `awaitTermination` and the other methods that wait for the query, and returned by
+    `StreamingQuery.exception()`. `__cause__` is the original error, with its Python traceback if
+    it was raised in Python. `checkpoint` is the location of the query's checkpoint. `batch_id` is
+    the planned batch that failed, None if no batch was planned. `start_offset` and `end_offset`
+    are the offsets of that batch.
     """
 
     def __init__(self, failure: StreamFailedError) -> None:
@@ -45,8 +47,8 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     def getMessageParameters(self) -> dict[str, str]:
         return self._parameters
 
-    # Under these two names PySpark's own exceptions keep the message and the cause, and people
-    # have come to look for them there.
+    # PySpark's own exceptions keep the message and the cause in these two private attributes, and
+    # programs read them.
 
     @property
     def _desc(self) -> str:
@@ -62,15 +64,15 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
 
 
 class NameTakenError(ExecutionError, pyspark.errors.IllegalArgumentException):
-    """A query of that name runs already; of PySpark's class, which its users may be catching."""
+    """A query of that name is already active; also PySpark's IllegalArgumentException."""
 
     def __init__(self, message: str) -> None:
         ExecutionError.__init__(self, message)
         pyspark.errors.IllegalArgumentException.__init__(self, message=message)
 
 
-class _Both(PySparkException):
-    """What an error of both trees has of PySpark's: the condition, from where Penstock keeps it."""
+class _ConditionMixin(PySparkException):
+    """Implements PySpark's accessors of the error condition on Penstock's `condition`."""
 
     condition: Condition | None
 
@@ -94,37 +96,37 @@ class _Both(PySparkException):
 
 
 def as_pyspark(error: BaseException) -> BaseException:
-    """An error of Penstock's as one that is also of PySpark's class; any other as it is.
+    """Convert a PenstockError to an error that is also of its class in `pyspark.errors`.
 
-    The class of the result is below both classes, so that either may be caught. The errors that
-    caused it are made so too.
+    The class of the result is a subclass of both, so that either can be caught. Its causes are
+    converted too. Any other error is returned unchanged.
     """
     if not isinstance(error, PenstockError) or isinstance(error, PySparkException):
         return error
-    both = _both(type(error))  # type: ignore[arg-type]  # a class is hashable
-    twin: BaseException = both.__new__(both, *error.args)
-    vars(twin).update(vars(error))
-    PySparkException.__init__(twin, message=str(error))  # type: ignore[arg-type]  # it is one
-    twin.args = error.args
-    twin.__cause__ = error.__cause__ and as_pyspark(error.__cause__)
-    return twin.with_traceback(error.__traceback__)
+    combined = _combined_class(type(error))  # type: ignore[arg-type]  # a class is hashable
+    converted: BaseException = combined.__new__(combined, *error.args)
+    vars(converted).update(vars(error))
+    PySparkException.__init__(converted, message=str(error))  # type: ignore[arg-type]  # it is one
+    converted.args = error.args
+    converted.__cause__ = error.__cause__ and as_pyspark(error.__cause__)
+    return converted.with_traceback(error.__traceback__)
 
 
 @functools.cache
-def _both(ours: type[PenstockError]) -> type[BaseException]:
+def _combined_class(ours: type[PenstockError]) -> type[BaseException]:
+    """The class below both `ours` and its counterpart in `pyspark.errors`."""
     theirs = getattr(pyspark.errors, ours.pyspark_class)
-    return type(
-        ours.__name__, (_Both, ours, theirs), {"__module__": __name__, "__doc__": ours.__doc__}
-    )
+    members = {"__module__": __name__, "__doc__": ours.__doc__}
+    return type(ours.__name__, (_ConditionMixin, ours, theirs), members)
 
 
 @contextlib.contextmanager
 def pyspark_errors() -> Iterator[None]:
-    """Raise what leaves Penstock as `as_pyspark` has it."""
+    """Convert a PenstockError raised in the block with `as_pyspark`."""
     try:
         yield
     except PenstockError as error:
-        both = as_pyspark(error)
-        if both is error:
+        converted = as_pyspark(error)
+        if converted is error:
             raise
-        raise both from both.__cause__
+        raise converted from converted.__cause__

@@ -1,4 +1,4 @@
-"""What `penstock run` prints when a query has failed: the error, and what to do about it."""
+"""The text that `penstock run` prints when a query has failed: the error and a next command."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from penstock.errors import CheckpointError
 from penstock.redaction import DEFAULT_REDACTOR
 
 _BATCH_FUNCTION_ERROR = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
-# Conditions of Spark's that are about the files of the checkpoint, not about the data.
-_OF_THE_CHECKPOINT = ("STATE_STORE_", "CANNOT_LOAD_STATE_STORE", "STREAMING_STATEFUL_OPERATOR_")
+# Spark's error conditions that are caused by the files of the checkpoint, not by the data.
+_CHECKPOINT_CONDITIONS = (
+    "STATE_STORE_",
+    "CANNOT_LOAD_STATE_STORE",
+    "STREAMING_STATEFUL_OPERATOR_",
+)
 
 
 def report_failure(
     error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
 ) -> None:
-    """Print an error of a query, and as the last lines the batch, the checkpoint and a command.
+    """Print the error of a query to standard error, followed by the lines of `advice`.
 
-    The traceback of a query that died was logged when it died, and is not printed again. An
-    exception hook of the script's own gets the error in any case.
+    The traceback of a failed query was logged when it failed, and is not printed again. If the
+    script has set its own `sys.excepthook`, that hook is called with the error in any case.
     """
     has_own_hook = sys.excepthook is not sys.__excepthook__
     is_logged = logging.getLogger("penstock.engine.stream_execution").isEnabledFor(logging.ERROR)
@@ -44,16 +48,21 @@ def report_failure(
 def advice(
     error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
 ) -> list[str]:
-    """What to do about an error of a query; nothing if its checkpoint is not known."""
+    """The lines that name the batch, the checkpoint and the next command to run.
+
+    Empty if the error has no checkpoint. Recommends `penstock checkpoint verify` for an error of
+    the checkpoint and `penstock bisect` for a batch that failed.
+    """
     checkpoint = getattr(error, "checkpoint", None)
     if not isinstance(checkpoint, str):
         return []
     place = _as_argument(checkpoint)
     cause = error.cause if isinstance(error, StreamingQueryException) else error
     batch = getattr(error, "batch_id", None)
-    if batch is None or _is_of_the_checkpoint(cause):
+    if batch is None or _is_checkpoint_error(cause):
         return [
-            f"penstock: the query cannot go on from its checkpoint {place}. What is wrong with it:",
+            f"penstock: the query cannot continue from its checkpoint {place}. "
+            "To find the problem, run:",
             f"    penstock checkpoint verify {place}",
         ]
     command = ["penstock", "bisect", "--checkpoint", _path(checkpoint), "--batch", str(batch)]
@@ -64,18 +73,18 @@ def advice(
     command.append(str(script))
     command += ["--", *arguments] if arguments else []
     return [
-        f"penstock: batch {batch} failed and is run again at the next start. "
+        f"penstock: batch {batch} failed and will run again at the next start. "
         f"The checkpoint is {place}.",
-        "penstock: to find the part of the batch that fails:",
+        "penstock: to find the part of the batch that fails, run:",
         f"    {shlex.join(command)}",
     ]
 
 
-def _is_of_the_checkpoint(cause: BaseException | None) -> bool:
+def _is_checkpoint_error(cause: BaseException | None) -> bool:
     if isinstance(cause, CheckpointError):
         return True
     condition = getattr(cause, "getCondition", lambda: None)()
-    return isinstance(condition, str) and condition.startswith(_OF_THE_CHECKPOINT)
+    return isinstance(condition, str) and condition.startswith(_CHECKPOINT_CONDITIONS)
 
 
 def _as_argument(checkpoint: str) -> str:
@@ -83,5 +92,5 @@ def _as_argument(checkpoint: str) -> str:
 
 
 def _path(checkpoint: str) -> str:
-    """A checkpoint's location as the commands take it: a local one as a plain path."""
+    """The location of a checkpoint as an argument of the commands; `file:` URIs become paths."""
     return checkpoint.removeprefix("file:") if checkpoint.startswith("file:/") else checkpoint

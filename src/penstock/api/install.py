@@ -1,4 +1,4 @@
-"""Let every streaming query of the program run on Penstock, without an edit to it."""
+"""Makes `df.writeStream` and `spark.streams` of PySpark start and list queries on Penstock."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ _REPLACED = (
 
 
 def install() -> None:
-    """From now on `df.writeStream` and `spark.streams` are Penstock's. Doing it twice is fine.
+    """Run the streaming queries that this process starts from now on with Penstock.
 
-    So are the `streams` of a SQLContext. Queries that run already go on as they are.
-    `foreachBatch` functions, listeners and whatever holds a query need not know.
+    Replaces `DataFrame.writeStream`, `SparkSession.streams` and `SQLContext.streams` for the whole
+    process. Existing `foreachBatch` functions, listeners and code that uses the returned query
+    work unchanged. Queries that are already running are not affected. Calling it again has no
+    effect; `uninstall` reverts it.
+
+        penstock.install()
+        query = df.writeStream.format("console").start()  # runs on Penstock
     """
     with PROCESS.lock:
         if PROCESS.replaced_members:
@@ -33,7 +38,10 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Give them back to Spark's own engine. Queries that Penstock runs go on."""
+    """Revert `install`: new queries run on Spark's own engine again.
+
+    Queries that Penstock is running continue. Has no effect if Penstock is not installed.
+    """
     with PROCESS.lock:
         for (owner, name), original in PROCESS.replaced_members.items():
             setattr(owner, name, original)
@@ -41,9 +49,10 @@ def uninstall() -> None:
 
 
 def _streams_of_context(context: SQLContext) -> StreamingQueryManager:
-    """The queries of a session, asked for by the name it had before it was one."""
+    """The query manager of the session of a SQLContext."""
     return streams(context.sparkSession)
 
 
 def is_installed() -> bool:
+    """Whether `install` is in effect."""
     return bool(PROCESS.replaced_members)

@@ -1,4 +1,4 @@
-"""The queries of a session, with PySpark's names."""
+"""The manager of the streaming queries of a session, with PySpark's interface."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ _STOP_ACTIVE_RUN = "spark.sql.streaming.stopActiveRunOnRestart"
 
 
 class StreamingQueryManager(PySparkStreamingQueryManager):
-    """Knows the queries that run in one session, those of Spark's own engine too.
+    """The active queries of one session, including those of Spark's own engine.
 
-    Listeners are Spark's: one that is added here hears of the queries of both engines.
+    Has the methods of PySpark's class of the same name; `penstock.streams(spark)` returns it.
+    Listeners are registered with Spark, so a listener that is added here receives the events of
+    the queries of both engines.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -49,19 +51,20 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
     @property
     def active(self) -> list[PySparkStreamingQuery]:
-        """The queries that run now."""
+        """The active queries of both engines."""
         return [*self._running_here(), *super().active]
 
     def get(self, id: str) -> PySparkStreamingQuery | None:
-        """The running query of that id."""
+        """The active query with this id, None if there is none."""
         with self._changed:
             found = self._queries.get(str(uuid.UUID(id)))
         return found or super().get(id)
 
     def awaitAnyTermination(self, timeout: float | None = None) -> bool | None:
-        """Wait until any query of Penstock's has ended since `resetTerminated`.
+        """Wait until a query that Penstock runs has terminated since the last `resetTerminated`.
 
-        Raises what it died of. With a timeout in seconds: whether one has ended by then.
+        Raises StreamingQueryException if that query failed. With a timeout in seconds, returns
+        whether a query has terminated within it; without one, returns None.
         """
         if timeout is not None:
             check_timeout(timeout, zero_is_fine=True)
@@ -72,16 +75,19 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             return None if timeout is None else self._has_terminated
 
     def resetTerminated(self) -> None:
-        """Forget the queries that have ended."""
+        """Forget the terminated queries, so that `awaitAnyTermination` waits for the next one."""
         super().resetTerminated()
         with self._changed:
             self._has_terminated = False
             self._last_exception = None
 
     def start(self, start: QueryStart) -> StreamingQuery:
-        """Open a query and start it, unless its name or its id is taken.
+        """Open a query, start it and return its handle.
 
-        A query of the same id is stopped first where `stopActiveRunOnRestart` says so.
+        Raises NameTakenError if an active query of the session has the same name, and
+        ExecutionError if an active query of the process has the same id. With
+        `spark.sql.streaming.stopActiveRunOnRestart` the active query of the same id is stopped
+        first.
         """
         if start.restarts is not None:
             start.require_restartable()
@@ -89,7 +95,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         run = start.open(observers)
         query = self._handle(start, run, observers)
         self._refuse_taken_name(query.name)
-        self._make_way_for(query.id)
+        self._stop_or_refuse_active(query.id)
         self._register(query)
         try:
             query.begin()
@@ -114,14 +120,14 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         )
 
     def run_ended(self, run: StreamExecution) -> None:
-        """Called by a run's thread when the run is over."""
+        """Called on the thread of a run when the run has ended."""
         with self._changed:
             query = self._queries.get(run.identity.id)
         if query is not None and query.ends_with(run):
             self.end(query)
 
     def end(self, query: StreamingQuery) -> None:
-        """Forget a query that is over, and tell those who wait for any to end."""
+        """Remove a terminated query and notify the callers of `awaitAnyTermination`."""
         self._unregister(query)
         exception = query.exception()
         with self._changed:
@@ -131,7 +137,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             self._changed.notify_all()
 
     def _register(self, query: StreamingQuery) -> None:
-        """Take the name and the id, if nobody else has taken either meanwhile."""
+        """Register the name and the id, unless another thread has registered either meanwhile."""
         with self._changed, PROCESS.lock:
             self._refuse_taken_name(query.name)
             query_id = query.id
@@ -162,7 +168,8 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 "active in this SparkSession"
             )
 
-    def _make_way_for(self, query_id: str) -> None:
+    def _stop_or_refuse_active(self, query_id: str) -> None:
+        """Stop the active query with this id if the session is configured so; else raise."""
         with PROCESS.lock:
             active = PROCESS.running.get(query_id)
         if active is not None and conf_flag(self._spark, _STOP_ACTIVE_RUN):
@@ -176,7 +183,8 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         elif is_run_by_spark(self._spark, query_id):
             raise ExecutionError(
                 f"Cannot start query with id {query_id} as another query with same id is run by "
-                "Spark's own engine in this application. Stop it, or use another checkpoint."
+                "Spark's own engine in this application. Stop that query, or use another "
+                "checkpoint."
             )
         elif active is not None:
             raise ExecutionError(
@@ -188,7 +196,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
 
 class _EndOfRuns(RunObserver):
-    """Lets a manager know when the runs of its queries end."""
+    """Calls `run_ended` of a manager when a run ends."""
 
     def __init__(self, manager: StreamingQueryManager) -> None:
         self._manager = manager
@@ -198,7 +206,7 @@ class _EndOfRuns(RunObserver):
 
 
 def streams(spark: SparkSession) -> StreamingQueryManager:
-    """The manager of a session's queries: one for each session, like `spark.streams`."""
+    """The query manager of a session, as `spark.streams` of PySpark; one object per session."""
     key = session_key(spark)
     with PROCESS.lock:
         if key not in PROCESS.managers:
@@ -207,15 +215,15 @@ def streams(spark: SparkSession) -> StreamingQueryManager:
 
 
 def running_queries() -> list[StreamingQuery]:
-    """Every query that Penstock runs in this process, whatever its session."""
+    """The active queries of Penstock in this process, of all sessions."""
     with PROCESS.lock:
         return list(PROCESS.running.values())
 
 
 def stop_run_at_boundary(run_id: str) -> bool:
-    """Let the run of a query stop when its batch is committed. False if no such run goes on.
+    """Request that a run stops when its current batch is committed, without waiting for it.
 
-    Does not wait for it.
+    Returns False if no active run has this id.
     """
     query = next((query for query in running_queries() if query.runId == run_id), None)
     if query is not None:

@@ -1,4 +1,4 @@
-"""What the queries of one Python process share. All state of this room that is global is here."""
+"""State shared by all queries of the Python process; the only global state of this package."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from penstock.api.start import QueryStart
 
 Starter = Callable[["QueryStart"], "StreamingQuery"]
-"""Carries out a start; what it returns is what the program gets."""
+"""Replaces `StreamingQueryManager.start`: `DataStreamWriter.start` returns what it returns."""
 
 
 class Process:
-    """The queries that run, by id, and what applies to every start. `lock` guards the mappings.
+    """The active queries by id, and the settings that apply to every start.
 
-    Ids are unique in the process, not in a session: two sessions may share a checkpoint.
+    `lock` guards the mappings. Query ids are unique in the process, not in a session, because two
+    sessions may share a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -34,10 +35,10 @@ class Process:
         self.starter: Starter | None = None
 
     @contextlib.contextmanager
-    def passing_through(self, faults: FaultInjector) -> Iterator[None]:
-        """Let every query started meanwhile, on any thread, go through `faults`.
+    def inject_faults(self, faults: FaultInjector) -> Iterator[None]:
+        """Inject `faults` into every query that is started in the block, on any thread.
 
-        A writer's own `passing_through` comes first.
+        Faults given to the writer with `inject_faults` take precedence.
         """
         before, self.faults = self.faults, faults
         try:
@@ -47,7 +48,7 @@ class Process:
 
     @contextlib.contextmanager
     def started_by(self, starter: Starter) -> Iterator[None]:
-        """Let `starter` carry out every start meanwhile, on any thread."""
+        """Call `starter` in place of every start made in the block, on any thread."""
         before, self.starter = self.starter, starter
         try:
             yield

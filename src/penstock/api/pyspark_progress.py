@@ -1,4 +1,4 @@
-"""Progress in the shape PySpark's users know."""
+"""Conversion of progress records to PySpark's classes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.engine.progress import StreamingQueryProgress
 
 
 def as_pyspark(progress: StreamingQueryProgress) -> PySparkProgress:
-    """The same record as PySpark's class.
+    """Convert a progress record to PySpark's class.
 
-    A rate over no time at all is not in the JSON, which has no word for it; but it is in the
-    object, as a float.
+    A rate that is NaN or infinite, which JSON cannot represent, is left out of the JSON but is set
+    in the object as a float.
     """
     fields = progress.to_dict()
     filled = copy.deepcopy(fields)

@@ -1,4 +1,4 @@
-"""The handle on a running query, with PySpark's names."""
+"""The handle of a streaming query, with PySpark's interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class StreamingQuery(PySparkStreamingQuery):
-    """A query that Penstock runs. Every method may be called from any thread."""
+    """A query that Penstock runs.
+
+    Returned by `DataStreamWriter.start`. Has the methods of PySpark's class of the same name and,
+    in addition, `stop(graceful=True)`, `stop_after`, `step`, `run`, `explain_watermark` and
+    `watch`. Every method may be called from any thread.
+    """
 
     def __init__(self, execution: StreamExecution) -> None:
         self._only_run = execution
@@ -35,31 +40,32 @@ class StreamingQuery(PySparkStreamingQuery):
 
     @property
     def _failure(self) -> StreamFailedError | None:
-        """What the query as a whole died of."""
+        """The error that ended the query, None if it did not fail."""
         return self._execution.failure
 
     @property
     def id(self) -> str:
-        """The id that stays the same over restarts from the same checkpoint."""
+        """The id of the query, the same after a restart from the same checkpoint."""
         return self._execution.identity.id
 
     @property
     def runId(self) -> str:
-        """The id of this run."""
+        """The id of this run; a new one after each start."""
         return self._execution.identity.run_id
 
     @property
     def name(self) -> str:
-        """The name given to the query, None if it has none."""
+        """The name of the query, None if it has none."""
         return self._execution.identity.name  # type: ignore[return-value]  # None, as in PySpark
 
     @property
     def isActive(self) -> bool:
+        """Whether the query is running."""
         return self._execution.is_active
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query is doing this moment."""
+        """The current status: `message`, `isDataAvailable` and `isTriggerActive`."""
         status = self._execution.reporter.status
         return {
             "message": status.message,
@@ -80,9 +86,10 @@ class StreamingQuery(PySparkStreamingQuery):
         return None if last is None else as_pyspark(last)
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
-        """Wait for the end of the query; raises what it died of.
+        """Wait until the query has terminated.
 
-        With a timeout in seconds: whether it has ended by then.
+        Raises StreamingQueryException if it failed. With a timeout in seconds, returns whether it
+        has terminated within it; without one, returns None.
         """
         if timeout is None:
             self._raising(lambda: self._await_end(None))
@@ -91,14 +98,18 @@ class StreamingQuery(PySparkStreamingQuery):
         return bool(self._raising(lambda: self._await_end(timeout)))
 
     def processAllAvailable(self) -> None:
-        """Wait until all data that is available now is processed. Meant for tests."""
+        """Wait until all data that is available at this moment is processed. Meant for tests.
+
+        Raises StreamingQueryException if the query fails.
+        """
         self._raising(self._execution.process_all_available)
 
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
-        """Stop the query and wait until it has.
+        """Stop the query and wait until it has stopped.
 
-        At once, as Spark does; or, with `graceful`, when the batch that runs is committed. With a
-        timeout in seconds: QueryStopTimeoutError if it has not stopped by then.
+        Cancels the running batch, as Spark does; with `graceful`, lets it commit first. Raises
+        QueryStopTimeoutError if the query has not stopped within `timeout` seconds (default:
+        `spark.sql.streaming.stopTimeout`).
         """
         self._execution.stop(graceful=graceful, timeout=timeout)
 
@@ -109,11 +120,11 @@ class StreamingQuery(PySparkStreamingQuery):
         offsets: Mapping[int, Any] | None = None,
         time: float | None = None,
     ) -> None:
-        """Let the query stop by itself at a batch boundary: at the first of what is given.
+        """Stop the query at a batch boundary, when the first of the given conditions holds.
 
-        After so many batches from now; when the batch that is done has reached an offset (by the
-        number of the source: at least that number, or exactly that JSON value); when so many
-        seconds have passed.
+        Returns at once. `batches` is the number of batches from now. `offsets` maps the number of
+        a source, counted from 0, to an offset that a committed batch must have reached: at least
+        that number, or exactly that JSON value. `time` is in seconds from now.
         """
         if batches is not None:
             enough = after_batches(batches)
@@ -122,23 +133,24 @@ class StreamingQuery(PySparkStreamingQuery):
             self._stop_after(lambda execution: after_offsets(execution, offsets))
         if time is not None:
             timer = threading.Timer(time, self.stop_at_boundary)
-            timer.daemon = True  # nobody waits for it when the program ends
+            timer.daemon = True  # must not keep the program from exiting
             timer.start()
 
     def stop_at_boundary(self) -> None:
-        """Let the query stop when the batch that runs is committed. Does not wait for that."""
+        """Request that the query stops when the running batch is committed. Does not wait."""
         self._execution.stop_at_boundary()
 
     def step(self, timeout: float | None = None) -> StreamingQueryProgress | None:
-        """Run exactly one trigger; for a query started with `stepped()`.
+        """Run exactly one trigger of a query that was started with `DataStreamWriter.stepped`.
 
-        Returns the progress of the batch it ran, None if there was nothing to do. Raises what the
-        query died of, and TimeoutError if the trigger is not over in time.
+        Returns the progress of the batch that ran, None if there was nothing to do. Raises
+        StreamingQueryException if the query fails, and TimeoutError if the trigger does not finish
+        within `timeout` seconds.
         """
         before = self._execution.reporter.last_progress
         stepped = self._raising(lambda: self._execution.step(timeout))
         if not stepped and self.isActive and timeout is not None:
-            raise TimeoutError(f"the trigger was not over after {timeout} s: {self.status}")
+            raise TimeoutError(f"the trigger did not finish within {timeout} s: {self.status}")
         after = self._execution.reporter.last_progress
         if after is None or after is before or "addBatch" not in after.duration_ms:
             return None
@@ -151,10 +163,10 @@ class StreamingQuery(PySparkStreamingQuery):
         until: Callable[[StreamingQuery], bool] | None = None,
         max_triggers: int = 1000,
     ) -> list[StreamingQueryProgress]:
-        """Step until so many batches have run, or until a condition holds of the query.
+        """Call `step` until `batches` batches have run, or until `until(query)` is true.
 
-        With neither: until there is nothing left to do. Returns the progress of the batches it
-        ran. Raises TimeoutError after `max_triggers` triggers.
+        With neither, until there is nothing left to do. Returns the progress of the batches that
+        ran. Raises TimeoutError if that takes more than `max_triggers` triggers.
         """
         ran: list[StreamingQueryProgress] = []
         for _ in range(max_triggers):
@@ -168,11 +180,12 @@ class StreamingQuery(PySparkStreamingQuery):
             elif not self.isActive or (batches is None and until is None):
                 return ran
         raise TimeoutError(
-            f"not done after {max_triggers} triggers; {len(ran)} of them ran a batch"
+            f"not finished after {max_triggers} triggers, {len(ran)} of which ran a batch; "
+            "increase max_triggers if the query needs more"
         )
 
     def exception(self) -> StreamingQueryException | None:
-        """What the query died of, None if it runs or ended well."""
+        """The failure of the query, None if it is running or terminated without an error."""
         failure = self._failure
         if failure is None:
             return None
@@ -185,16 +198,20 @@ class StreamingQuery(PySparkStreamingQuery):
         print(self._execution.explain(extended=extended))
 
     def explain_watermark(self) -> WatermarkReport:
-        """Where each input's own watermark stands, and which one holds the query's back."""
+        """The watermark of the query and of each input, and which input holds it back.
+
+        `print` the report, or display it in a notebook.
+        """
         report = report_watermark(self._execution.runtime)
         return report.redacted(self._execution.redactor.text)
 
     def watch(self, *, refresh: float = 0.5) -> Watch:
-        """Show the query live from now on, until it ends or the watch is stopped.
+        """Show the query live until it terminates or `stop` of the returned watch is called.
 
-        As a table in a terminal, as HTML in a notebook, else as a line for each batch.
+        Shows a table in a terminal, HTML in a notebook, and elsewhere one line per batch. Updates
+        every `refresh` seconds.
         """
-        from penstock.observe.watch import watch_query  # not before: it imports rich
+        from penstock.observe.watch import watch_query  # imported here because it imports rich
 
         return watch_query(self.id, refresh=refresh)
 
@@ -203,7 +220,7 @@ class StreamingQuery(PySparkStreamingQuery):
         return f"Streaming Query {self._execution.identity} [state = {state}]"
 
     def begin(self) -> None:
-        """Start the query, which its manager has registered; returns when it runs."""
+        """Start the query, called by its manager after registration; returns when it is running."""
         self._execution.start()
 
     def ends_with(self, run: StreamExecution) -> bool:
@@ -217,7 +234,7 @@ class StreamingQuery(PySparkStreamingQuery):
         self._execution.life.stop_after(make(self._execution))
 
     def _raising(self, wait: Any) -> Any:
-        """Call something that waits, with a failure of the query as PySpark raises it."""
+        """Call `wait`; raise a failure of the query as StreamingQueryException."""
         try:
             return wait()
         except StreamFailedError:

@@ -1,4 +1,4 @@
-"""The handle on a query that is started again when it fails."""
+"""The handle of a query that is restarted when it fails."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from penstock.errors import QueryStopTimeoutError, StreamFailedError, WrongThrea
 
 
 class RestartingQuery(StreamingQuery):
-    """A query that goes on over failures: a new run on the same checkpoint after each.
+    """A query that is restarted on its checkpoint after a failure, as its RestartPolicy allows.
 
-    It is active until a run ends well, is stopped, or fails for good. Between two runs it shows
-    what the last run left, except that `status` says what is coming. Progress is that of the
-    current run.
+    It is active until a run terminates without an error, it is stopped, or a failure is not
+    followed by a restart. Between two runs its properties are those of the last run, except that
+    `status` describes the pending restart. Progress is that of the current run only.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class RestartingQuery(StreamingQuery):
         clock: Clock | None = None,
         observer: RunObserver | None = None,
     ) -> None:
-        """`open_next` opens another run; `on_end` is called if the query ends between two."""
+        """`open_next` opens another run; `on_end` is called if the query ends between two runs."""
         super().__init__(first_run)
         self._loop = RestartLoop(
             first_run, policy, open_next, lambda: on_end(self), clock, observer
@@ -50,12 +50,12 @@ class RestartingQuery(StreamingQuery):
 
     @property
     def restarts(self) -> int:
-        """How often it has been started again."""
+        """The number of restarts."""
         return self._loop.restarts
 
     @property
     def last_error(self) -> BaseException | None:
-        """What the last run that failed died of."""
+        """The error of the last run that failed, None if none has."""
         return self._loop.last_error
 
     @property
@@ -64,7 +64,10 @@ class RestartingQuery(StreamingQuery):
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query is doing, how often it was started again, and what it died of last."""
+        """The status of the query, with `restarts` and `lastError` in addition.
+
+        While a restart is pending, `message` gives its delay and the error.
+        """
         loop = self._loop
         with loop.changed:
             status = super().status
@@ -81,7 +84,7 @@ class RestartingQuery(StreamingQuery):
         return self._loop.ends_with(run)
 
     def processAllAvailable(self) -> None:
-        """Wait until all data that is available now is processed, by whichever run."""
+        """Wait until all data that is available at this moment is processed, over restarts too."""
         self._refuse_own_thread()
         ended: StreamExecution | None = None
         while (run := self._loop.await_run_after(ended)) is not None:
@@ -94,10 +97,10 @@ class RestartingQuery(StreamingQuery):
         return None
 
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
-        """Stop the query, or the wait for its next run, and wait until it has ended.
+        """Stop the query, or cancel its pending restart, and wait until it has terminated.
 
-        The bound holds for the whole of it, a restart that is under way included. A run that stops
-        itself, or a listener on its thread, does not wait.
+        `timeout` covers the whole wait, including a restart that is in progress. Does not wait
+        when called on the thread of the run, for instance by a listener.
         """
         began = time.monotonic()
         run = self._loop.request_stop()
@@ -107,9 +110,9 @@ class RestartingQuery(StreamingQuery):
         with contextlib.suppress(WrongThreadError, StreamFailedError):
             if not self._await_end(left):
                 raise QueryStopTimeoutError(
-                    f"Query {run.identity} is being started again, which could not be stopped "
-                    f"within {round((bound or 0) * 1000)} ms. It ends as soon as that is done; "
-                    "call stop() once more to wait for it."
+                    f"Query {run.identity} is being restarted, and the restart did not finish "
+                    f"within {round((bound or 0) * 1000)} ms. The query stops when it has; "
+                    "call stop() again to wait for it."
                 )
 
     def stop_at_boundary(self) -> None:
@@ -134,6 +137,6 @@ class RestartingQuery(StreamingQuery):
         return True
 
     def _refuse_own_thread(self) -> None:
-        """Raise WrongThreadError on the thread of the run, which would wait for itself."""
+        """Raise WrongThreadError if called on the thread of the run, which would deadlock."""
         with contextlib.suppress(StreamFailedError):
             self._execution.await_termination(0)

@@ -1,4 +1,4 @@
-"""The loop of a query that is started again when it fails: from one run to the next."""
+"""The loop that restarts the failed runs of a query."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _logger = logging.getLogger(__name__)
 
 
 class RestartLoop:
-    """The runs of one query, one after the other, and the thread that starts all but the first.
+    """The successive runs of one query, and the thread that starts all runs but the first.
 
-    That thread is started by whoever starts the query, so that every run inherits what the first
-    one did: the scheduler's pool, job tags. `changed` guards all fields and is notified of changes.
+    That thread is created on the thread that starts the query, so that every run inherits the same
+    Spark local properties as the first, such as the scheduler pool and job tags. `changed` guards
+    all fields and is notified of changes.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class RestartLoop:
         clock: Clock | None = None,
         observer: RunObserver | None = None,
     ) -> None:
-        """`on_end` is called when the query ends between two runs."""
+        """`on_end` is called if the query ends between two runs."""
         self.changed = threading.Condition(threading.RLock())
         self.run = first_run
         self.is_over = False
@@ -64,19 +65,19 @@ class RestartLoop:
             raise
 
     def request_stop(self) -> StreamExecution:
-        """No run is started after this. Returns the one that is to be stopped."""
+        """Prevent further restarts and return the current run, for the caller to stop."""
         with self.changed:
             self._stop_requested.set()
             return self.run
 
     def stop_after(self, make: Callable[[StreamExecution], StopCondition]) -> None:
-        """Let this run and every later one stop by a condition made for it."""
+        """Give this run and every later one a stop condition created with `make`."""
         with self.changed:
             self._stop_conditions.append(make)
             self.run.life.stop_after(make(self.run))
 
     def await_run_after(self, ended: StreamExecution | None) -> StreamExecution | None:
-        """Wait for a run that has started, another than the one given. None if none will come."""
+        """Wait for a started run other than `ended`. Returns None if the query is over."""
         with self.changed:
             self.changed.wait_for(
                 lambda: self.is_over or (not self._is_starting and self.run is not ended)
@@ -94,9 +95,8 @@ class RestartLoop:
                 self._note_failure(run.failure, run)
             return self.is_over
 
-    # The thread.
-
     def _restart_failed_runs(self) -> None:
+        """The body of the thread."""
         while (failed := self._await_failed_run()) is not None:
             with contextlib.suppress(StreamFailedError):
                 failed.await_termination()
@@ -109,7 +109,7 @@ class RestartLoop:
             return self._failed_run
 
     def _start_after(self, failed: StreamExecution) -> None:
-        """Wait until the next run is due, open it and start it, or note why that failed."""
+        """Wait for the delay, then open and start the next run; record the error if that fails."""
         delay_ms = round(self._policy.delay(self._failures_in_a_row) * 1000)
         self._clock.wait_till_time(self._clock.time_millis() + delay_ms, self._stop_requested)
         try:
@@ -117,7 +117,7 @@ class RestartLoop:
             if run is None or not self._adopt(run):
                 self._end(None, between_runs=True)
                 return
-            # Not under the lock: listeners hear of the start before it is over, and may ask.
+            # Not under the lock: listeners are called during the start and may use the query.
             run.start()
         except BaseException as exc:
             with self.changed:
@@ -133,7 +133,7 @@ class RestartLoop:
                 self.changed.notify_all()
 
     def _adopt(self, run: StreamExecution) -> bool:
-        """Make a new run the query's, so that a stop reaches it. False if it was stopped before."""
+        """Make `run` the current run, so that a stop reaches it. False if a stop was requested."""
         with self.changed:
             if self._stop_requested.is_set():
                 return False
@@ -147,7 +147,7 @@ class RestartLoop:
             return True
 
     def _note_failure(self, failure: StreamFailedError, run: StreamExecution) -> None:
-        """Decide whether another run follows, and let the thread know."""
+        """Record a failure, decide whether to restart, and notify the thread."""
         cause = failure.__cause__ or failure
         self.last_error = cause
         self._failures_in_a_row += 1
@@ -177,18 +177,17 @@ class RestartLoop:
             self.failure = failure
             self._observer.on_awaiting_restart(self.run, None)
             if between_runs:
-                # Under the lock: who is told that the query is over finds it in no list any more.
+                # Under the lock: a waiter that sees `is_over` must not find the query registered.
                 self._on_end()
             self.changed.notify_all()
 
 
 def _start_failure(ended: StreamExecution, cause: BaseException) -> StreamFailedError:
-    """The error of a query that could not be started again."""
+    """The error of a query whose restart failed."""
     identity = ended.identity
     reason = ended.session.error_message(cause)
     failure = StreamFailedError(
-        f"Query [id = {identity.id}, runId = {identity.run_id}] could not be started again: "
-        f"{reason}",
+        f"Query [id = {identity.id}, runId = {identity.run_id}] could not be restarted: {reason}",
         {"id": identity.id, "runId": identity.run_id, "message": reason},
         f"=== Streaming Query ===\nIdentifier: {identity}",
         "-",
@@ -199,12 +198,12 @@ def _start_failure(ended: StreamExecution, cause: BaseException) -> StreamFailed
 
 
 def _refuse_another_query(before: StreamExecution, execution: StreamExecution) -> None:
-    """Raise CheckpointError unless the checkpoint gives the new run the id it gave the last."""
+    """Raise CheckpointError if the query id in the checkpoint has changed since the last run."""
     known, found = before.identity.id, execution.identity.id
     if found != known:
         raise CheckpointError(
-            f"The checkpoint {execution.checkpoint.root} is not the one that query {known} has run "
-            f"on: its id is {found}. It was emptied, moved or replaced between two runs, and to go "
-            "on there would be to begin anew without saying so. Put the old checkpoint in place of "
-            "what is there now, or choose to begin anew; then start the query yourself."
+            f"The checkpoint {execution.checkpoint.root} has changed between two runs: query "
+            f"{known} ran on it, and its query id is now {found}. It was emptied, moved or "
+            "replaced, so a restart would process the stream from the beginning. Restore the "
+            "checkpoint and start the query again, or start it as a new query if that is intended."
         )

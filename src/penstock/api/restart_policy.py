@@ -1,4 +1,4 @@
-"""Which failures of a query are followed by another run, and after how long."""
+"""The policy that decides whether a failed query is restarted, and after which delay."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from penstock.api.backoff import Backoff
 from penstock.errors import CheckpointError, UnsupportedError
 
 FATAL: tuple[type[BaseException], ...] = (CheckpointError, AnalysisException, UnsupportedError)
-"""Errors that another try does not mend: the checkpoint, the query or the machine is at fault."""
+"""Errors that a restart cannot fix: the checkpoint, the query or the environment is wrong."""
 
 
 @dataclass(frozen=True)
 class RestartPolicy(Backoff):
-    """Failures in a row are counted; a run that has committed a batch starts a new count."""
+    """A Backoff with a set of fatal errors.
+
+    Consecutive failures are counted; a run that has committed a batch resets the count.
+    """
 
     fatal: tuple[type[BaseException], ...] = FATAL
 
     def is_fatal(self, error: BaseException | None) -> bool:
-        """Whether an error, or one that caused it, ends the query at once.
+        """Whether an error, or one of its causes, ends the query without a restart.
 
-        What is no Exception, such as KeyboardInterrupt, always does.
+        True for instances of `fatal`, and for any BaseException that is not an Exception, such as
+        KeyboardInterrupt.
         """
         while error is not None:
             if isinstance(error, self.fatal) or not isinstance(error, Exception):

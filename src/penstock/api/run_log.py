@@ -1,4 +1,4 @@
-"""Log lines of Penstock beside those of Spark, and like them."""
+"""Formats the log records of Penstock like the log lines of Spark."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 class SparkLikeFormatter(logging.Formatter):
     """Time, level and logger as in Spark's default pattern, then the query and its batch.
 
-    26/11/16 21:22:54 WARN penstock.engine.run_batch: [counts, batch 3] text
+        26/11/16 21:22:54 WARN penstock.engine.run_batch: [counts, batch 3] text
 
-    A query without a name is shown by its id. What no query says has no brackets.
+    A query without a name is shown by its id. Records outside a query have no brackets.
     """
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class SparkLikeFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
         level = _LEVELS.get(record.levelname, record.levelname)
         time = self.formatTime(record, self.datefmt)
-        return f"{time} {level} {record.name}: {_whose(record)}{record.message}"
+        return f"{time} {level} {record.name}: {_query_prefix(record)}{record.message}"
 
     def usesTime(self) -> bool:  # logging's name
-        return False  # formatMessage makes it
+        return False  # formatMessage formats the time itself
 
 
 class _LastResort(logging.Handler):
-    """Python's handler for programs that configure no logging, but for the records of Penstock."""
+    """Replaces `logging.lastResort`: formats records of Penstock, passes others to `before`."""
 
     def __init__(self, before: logging.Handler) -> None:
         super().__init__(before.level)
@@ -54,9 +54,9 @@ class _LastResort(logging.Handler):
 
 @contextlib.contextmanager
 def logging_like_spark() -> Iterator[None]:
-    """Meanwhile, records of Penstock that no handler takes are printed like Spark's.
+    """In the block, print records of Penstock that have no handler in Spark's format.
 
-    A program that configures logging gets them through its own handlers, as ever.
+    A program that configures logging gets them through its own handlers as usual.
     """
     before = logging.lastResort
     if before is not None:
@@ -67,7 +67,8 @@ def logging_like_spark() -> Iterator[None]:
         logging.lastResort = before
 
 
-def _whose(record: logging.LogRecord) -> str:
+def _query_prefix(record: logging.LogRecord) -> str:
+    """`[name, batch N] ` of the query that logged the record; empty outside a query."""
     query_id = getattr(record, "query_id", NONE)
     if query_id == NONE:
         return ""

@@ -1,4 +1,4 @@
-"""Running a user's script, unmodified, with Penstock installed."""
+"""Runs an unmodified PySpark script with Penstock installed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Outcome(IntEnum):
-    """How a script ended, as the exit code of `penstock run`."""
+    """The exit codes of `penstock run`."""
 
     ENDED = 0
     SCRIPT_FAILED = 1
@@ -45,12 +45,12 @@ class Outcome(IntEnum):
 def run_script(
     script: str | os.PathLike[str], arguments: Sequence[str] = (), conf: Mapping[str, str] = {}
 ) -> int:
-    """Run a script as `python script arguments...` would, its queries on Penstock.
+    """Run a script as `python script arguments...` would, with its queries on Penstock.
 
-    `conf` is given to the Spark session that the script makes. SIGTERM and the first Ctrl-C let
-    every running batch be committed and stop the queries then; a second one stops them at once.
-    Returns the exit code: an Outcome, or what the script itself exited with. The error of a
-    script that failed is printed as Python prints it.
+    `conf` is passed to the Spark session that the script creates. SIGTERM and the first Ctrl-C
+    stop the queries when their running batch is committed; a second one stops them at once.
+    Returns the exit code: an Outcome, or the code that the script itself exited with. An error
+    that the script does not catch is printed as Python prints it.
     """
     prepare_environment()
     if conf:
@@ -66,7 +66,7 @@ def run_script(
         except BaseException as exc:
             error = exc
         if error is not None and not (isinstance(error, KeyboardInterrupt) and stopper.signal):
-            # Not while it is handled: sys.excepthook is to find no context.
+            # Outside the except block, so that sys.excepthook sees no exception being handled.
             return _report(error, Path(script), arguments, conf)
     return Outcome.ENDED if stopper.signal is None else Outcome(128 + stopper.signal)
 
@@ -74,7 +74,7 @@ def run_script(
 def _report(
     error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
 ) -> int:
-    """Print the error of a script; the exit code it ends with."""
+    """Print the error of a script and return the exit code."""
     try:
         if isinstance(error, (pyspark.errors.StreamingQueryException, PenstockError)):
             report_failure(error, script, arguments, conf)
@@ -108,18 +108,21 @@ def _exit_code(exit_request: SystemExit) -> int:
 
 
 class _Stopper:
-    """Stops the queries of the process when it is told to end."""
+    """Stops the queries of the process on SIGTERM and SIGINT."""
 
     def __init__(self) -> None:
         self._requests = 0
         self.signal: int | None = None
-        """The first signal that told it so."""
+        """The first signal received."""
         self._is_over = False
         self._finished = threading.Event()
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """React to SIGTERM and Ctrl-C; as before when this ends. Only on the main thread."""
+        """Handle SIGTERM and SIGINT in the block, and restore the previous handlers after it.
+
+        Has no effect on any thread but the main thread.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -127,7 +130,7 @@ class _Stopper:
         initialize = SparkContext.__init__
 
         def initialize_and_listen(context: SparkContext, *args: Any, **kwargs: Any) -> None:
-            # A new SparkContext takes Ctrl-C for itself and would cancel every job.
+            # A new SparkContext installs its own SIGINT handler, which cancels every job.
             initialize(context, *args, **kwargs)
             self._listen()
 
@@ -153,9 +156,9 @@ class _Stopper:
         if self._requests > 2:
             raise KeyboardInterrupt
         graceful = self._requests == 1
-        how = "at the batch boundary; once more stops at once" if graceful else "at once"
+        how = "at the batch boundary; signal again to stop at once" if graceful else "at once"
         print(f"penstock: stopping {how}", file=sys.stderr, flush=True)
-        # Not here: the handler interrupts whatever the main thread is doing, locks held and all.
+        # On another thread: the handler interrupts the main thread, which may hold locks.
         threading.Thread(target=self._stop_queries, args=(graceful,), daemon=True).start()
 
     def _stop_queries(self, graceful: bool) -> None:
@@ -168,7 +171,7 @@ class _Stopper:
                 query.stop(graceful=graceful)
             except Exception:
                 _logger.exception("Could not stop query %s", query.id)
-        # A script that waits for its queries ends by itself now. One that does not is told to.
+        # A script that waits for its queries ends now. Any other is interrupted.
         self._finished.wait(_SECONDS_TO_FINISH if graceful else 1.0)
         if not self._finished.is_set():
             self._is_over = True

@@ -1,4 +1,4 @@
-"""A script run in this process as `python script arguments...` runs it in one of its own."""
+"""Runs a script in this process as `python script arguments...` runs it in a new one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType
 
 _RUNNERS = (f"{__name__.rpartition('.')[0]}.", "runpy")
-"""Modules whose frames are below the script's, which it would not have under `python`."""
+"""Modules whose frames are removed from tracebacks, since `python script` has no such frames."""
 
 
 def run_as_main(script: str, arguments: Sequence[str] = ()) -> None:
-    """Run a script as the module `__main__`. Raises what the script raises.
+    """Run a script as the module `__main__`. Propagates the exceptions of the script.
 
-    `sys.argv`, `sys.path[0]` and the attributes of `__main__` are what Python would make them. In
-    a process that was started to run Penstock they stay so, for threads and exit handlers that go
-    on after the script. In any other they are put back.
+    Sets `sys.argv`, `sys.path[0]` and the attributes of `__main__` as Python does. In a process
+    that was started by the `penstock` command they are kept, for threads and exit handlers that
+    run after the script. In any other process they are restored.
     """
     with _script_environment(script, arguments):
         if pkgutil.get_importer(script) is not None:  # an archive with a module `__main__`
@@ -35,9 +35,10 @@ def run_as_main(script: str, arguments: Sequence[str] = ()) -> None:
 
 
 def report_uncaught(error: BaseException) -> None:
-    """Print an error as the interpreter prints one that nobody catches.
+    """Print an error as the interpreter prints an uncaught exception, with `sys.excepthook`.
 
-    Its traceback begins in the script. An exit that `sys.excepthook` asks for is raised.
+    The frames of Penstock and runpy are removed from its traceback. A SystemExit raised by
+    `sys.excepthook` is propagated.
     """
     trace = error.__traceback__
     while trace is not None and _is_runner(str(trace.tb_frame.f_globals.get("__name__"))):
@@ -61,7 +62,7 @@ def _is_runner(module: str) -> bool:
 
 
 def _read_code(path: str) -> CodeType | None:
-    """The code in a file of byte code; None if it is another file."""
+    """The code in a bytecode file; None if it is not one."""
     with io.open_code(path) as file:
         code: CodeType | None = pkgutil.read_code(file)
         return code
@@ -97,9 +98,9 @@ def _script_environment(script: str, arguments: Sequence[str]) -> Iterator[None]
     )
     sys.argv = [script, *arguments]
     if not sys.flags.safe_path:
-        # Python has put there what it found the command `penstock` in.
+        # In a process of the `penstock` command, sys.path[0] is the directory of that command.
         sys.path[: 1 if is_own else 0] = [os.path.dirname(os.path.realpath(script))]
-    sys.excepthook = sys.__excepthook__  # the command line has one of its own
+    sys.excepthook = sys.__excepthook__  # typer has replaced it
     try:
         yield
     finally:
@@ -109,7 +110,7 @@ def _script_environment(script: str, arguments: Sequence[str]) -> Iterator[None]
 
 
 def _is_own_process() -> bool:
-    """Whether this interpreter was started to run Penstock: `penstock`, `python -m penstock`."""
+    """Whether this interpreter was started as `penstock` or `python -m penstock`."""
     main = sys.modules["__main__"]
     if main.__spec__ is not None:
         return main.__spec__.name.partition(".")[0] == "penstock"

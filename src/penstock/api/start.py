@@ -1,4 +1,4 @@
-"""One start of a query: described first, without an effect, and then opened."""
+"""The description of a query start, which is created without side effects and then opened."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DEFAULT_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
 
 @dataclass(frozen=True)
 class QueryStart:
-    """What is to be started and how. Making one has no effect; `open` does.
+    """What to start and how. Creating one has no side effects; `open` does.
 
-    With `restarts` the query is started again when it fails; `restart_clock` is for tests.
+    With `restarts` the query is restarted when it fails; `restart_clock` is for tests.
     """
 
     df: DataFrame
@@ -35,18 +35,18 @@ class QueryStart:
         return self.request.sink.option("queryName")
 
     def open(self, observers: Sequence[RunObserver]) -> StreamExecution:
-        """Open a run, which is not started yet.
+        """Open a run and return it without starting it.
 
-        1. Spark checks the query, makes the sink and resolves the checkpoint's location.
-        2. The query id of the checkpoint is read, or written if it has none.
+        1. Spark checks the query, creates the sink and resolves the checkpoint location.
+        2. The query id is read from the checkpoint, or written if there is none.
 
-        When the run has started, its thread locks the checkpoint and binds the plan to its sources.
-        Raises Spark's own errors for what Spark refuses, and CheckpointError.
+        The thread of the run, once started, locks the checkpoint and binds the plan to its sources.
+        Raises Spark's errors for a query that Spark rejects, and CheckpointError.
         """
         return open_query(self.df, self.request, observers)
 
     def pinned_to(self, checkpoint: str) -> QueryStart:
-        """The same start on a given checkpoint, which the session might resolve otherwise."""
+        """A copy with this checkpoint location, so that the session does not resolve it again."""
         sink = self.request.sink
         others = {k: v for k, v in sink.options.items() if k.lower() != _CHECKPOINT.lower()}
         pinned = replace(sink, options=others | {_CHECKPOINT: checkpoint})
@@ -54,12 +54,15 @@ class QueryStart:
         return replace(self, request=request)
 
     def require_restartable(self) -> None:
-        """Raise ExecutionError if a second run could not go on from where the first one ended."""
+        """Raise ExecutionError if a restart could not continue from where the last run ended."""
         if self.request.trigger.gate is not None:
-            raise ExecutionError("A query that is stepped is not restarted: step() says what fails")
+            raise ExecutionError(
+                "A query started with stepped() cannot be restarted automatically: step() raises "
+                "its failure. Remove restart() or stepped()."
+            )
         default = self.df.sparkSession.conf.get(_DEFAULT_CHECKPOINT, None)
         if default is None and self.request.sink.option(_CHECKPOINT) is None:
             raise ExecutionError(
-                "A query that is to be restarted needs the option checkpointLocation: a temporary "
-                "checkpoint is no place to go on from"
+                "restart() needs the option checkpointLocation, because a temporary checkpoint is "
+                f"not kept between runs. Set it, or {_DEFAULT_CHECKPOINT}."
             )

@@ -1,4 +1,4 @@
-"""When a query that was told to stop after something has reached it."""
+"""The conditions of `StreamingQuery.stop_after`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ StopCondition = Callable[[BatchContext], bool]
 
 
 def after_batches(batches: int) -> StopCondition:
-    """Holds when so many more batches are done."""
+    """True after `batches` more batches. Raises ValueError if that is less than 1."""
     if batches < 1:
-        raise ValueError(f"stop_after takes at least one batch, not {batches}")
+        raise ValueError(f"batches of stop_after must be at least 1, not {batches}")
     left = batches
 
     def condition(_: BatchContext) -> bool:
@@ -30,29 +30,31 @@ def after_batches(batches: int) -> StopCondition:
 
 
 def after_offsets(execution: StreamExecution, offsets: Mapping[int, Any]) -> StopCondition:
-    """Holds when each of the given sources, by number, has got to the given offset.
+    """True when each of the given sources, by number, has reached the given offset.
 
-    A number is reached by any offset that is at least that number, any other value by the offset
-    with the same JSON. Raises ValueError for numbers that are none; one that the query turns out
-    not to have is never reached, of which a warning tells.
+    A numeric offset is reached by any offset that is at least as large, any other by the offset
+    with the same JSON. Raises ValueError for a negative source number. If the query has no source
+    of that number, the condition is never true, and a warning is logged once.
     """
     if any(number < 0 for number in offsets):
-        raise ValueError(f"stop_after takes the numbers of sources, from 0 on, not {offsets}")
-    missing_told = False
+        raise ValueError(
+            f"the keys of offsets in stop_after must be numbers of sources, from 0, not {offsets}"
+        )
+    has_warned = False
 
     def condition(context: BatchContext) -> bool:
-        nonlocal missing_told
+        nonlocal has_warned
         sources = list(dict.fromkeys(execution.logical_plan.sources))
         missing = [number for number in offsets if number >= len(sources)]
         if missing:
-            if not missing_told:
+            if not has_warned:
                 _logger.warning(
-                    "The query runs on: stop_after waits for source %s, and there are only %s, "
-                    "numbered from 0.",
+                    "stop_after(offsets=...) has no effect: the query has no source %s. Its "
+                    "sources are numbered from 0 to %s.",
                     ", ".join(map(str, missing)),
-                    len(sources),
+                    len(sources) - 1,
                 )
-            missing_told = True
+            has_warned = True
             return False
         return all(
             (reached := context.end_offsets.get(sources[number])) is not None

@@ -1,4 +1,4 @@
-"""The way a query is started, with PySpark's names."""
+"""The writer that starts a query, with PySpark's interface."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ OptionValue = bool | float | int | str | None
 
 
 class DataStreamWriter(PySparkDataStreamWriter):
-    """Says what becomes of a streaming DataFrame; `start` or `toTable` makes it so.
+    """Configures and starts a query on a streaming DataFrame.
 
-    Every setting is made on PySpark's own writer first, which this is too, so that a mistake is
-    found where and as PySpark finds it.
+    Has the methods of PySpark's class of the same name and, in addition, `sink`, `stepped`,
+    `hooks`, `restart` and `inject_faults`. Every setting is made on PySpark's own writer too, so
+    that an invalid one raises PySpark's error at the same call. `start` and `toTable` start the
+    query.
     """
 
     def __init__(self, df: DataFrame) -> None:
@@ -65,20 +67,20 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._restart_clock: Clock | None = None
 
     def outputMode(self, outputMode: str) -> DataStreamWriter:
-        """`append`, `complete` or `update`."""
+        """Set the output mode: `append` (the default), `complete` or `update`."""
         super().outputMode(outputMode)
         self._output_mode = outputMode
         return self
 
     def format(self, source: str) -> DataStreamWriter:
-        """The kind of sink: `parquet`, `console`, `memory`, ..."""
+        """Set the format of the sink: `parquet`, `console`, `memory`, ..."""
         super().format(source)
         self._format = source
         self._foreach = self._batch_function = self._batch_function_name = None
         return self
 
     def option(self, key: str, value: OptionValue) -> DataStreamWriter:
-        """An option of the sink, or `checkpointLocation`."""
+        """Set an option of the sink, or `checkpointLocation`. None removes it."""
         super().option(key, value)
         for known in [known for known in self._options if known.lower() == key.lower()]:
             del self._options[known]
@@ -87,33 +89,33 @@ class DataStreamWriter(PySparkDataStreamWriter):
         return self
 
     def options(self, **options: OptionValue) -> DataStreamWriter:
-        """Several options."""
+        """Set several options."""
         for key, value in options.items():
             self.option(key, value)
         return self
 
     def partitionBy(self, *cols: Any) -> DataStreamWriter:
-        """The columns by which a file sink lays out its directories."""
+        """Set the columns by which a file sink partitions its output."""
         super().partitionBy(*cols)
         self._partition_columns = _flatten(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> DataStreamWriter:
-        """The columns by which a table that supports it is clustered."""
+        """Set the clustering columns, for tables that support clustering."""
         super().clusterBy(*cols)
         self._clustering_columns = _flatten(cols)
         return self
 
     def queryName(self, queryName: str) -> DataStreamWriter:
-        """A name, unique among the running queries of the session."""
+        """Set the name of the query, unique among the active queries of the session."""
         super().queryName(queryName)
         self._options["queryName"] = queryName
         return self
 
     def name(self, sinkName: str) -> DataStreamWriter:
-        """A name for the sink, which the commit log keeps if the session has sinks named.
+        """Set the name of the sink, which is recorded in the commit log if the session enables it.
 
-        Scala's writer has this method, PySpark's has not yet.
+        The method exists in Spark's Scala API, but not yet in PySpark's.
         """
         self._jwrite = self._jwrite.name(sinkName)
         self._sink_name = sinkName
@@ -128,8 +130,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
         availableNow: bool | None = None,
         realTime: str | None = None,
     ) -> DataStreamWriter:
-        """When batches run. Continuous and real-time mode are refused at the start."""
-        super().trigger(  # type: ignore[call-overload,misc]  # PySpark checks it
+        """Set the trigger. `start` raises UnsupportedError for `continuous` and `realTime`."""
+        super().trigger(  # type: ignore[call-overload,misc]  # PySpark checks the arguments
             processingTime=processingTime,
             once=once,
             continuous=continuous,
@@ -148,14 +150,17 @@ class DataStreamWriter(PySparkDataStreamWriter):
         return self
 
     def foreach(self, f: Any) -> DataStreamWriter:
-        """Hand every row to a function, or to an object with `open`, `process` and `close`."""
+        """Process every row with a function, or an object with `open`, `process` and `close`."""
         super().foreach(f)
         self._format, self._foreach = "foreach", f
         self._batch_function = self._batch_function_name = None
         return self
 
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> DataStreamWriter:
-        """Hand every batch, with its id, to a function. It is called in this process."""
+        """Call `func(df, batch_id)` with every batch, in this process.
+
+        Delivery is at least once: after a failure it is called again with the same batch.
+        """
         if not callable(func):
             raise PySparkTypeError(
                 errorClass="NOT_CALLABLE",
@@ -166,18 +171,18 @@ class DataStreamWriter(PySparkDataStreamWriter):
         return self
 
     def sink(self, sink: PythonSink) -> DataStreamWriter:
-        """Hand every batch to a sink written in Python."""
+        """Write every batch to a sink written in Python; see `PythonSink`."""
         self.foreachBatch(lambda df, batch_id: sink.add_batch(batch_id, df))
         self._batch_function_name = str(sink)
         return self
 
-    def passing_through(self, faults: FaultInjector) -> DataStreamWriter:
-        """For tests: the query goes through `faults` at every point of its protocol."""
+    def inject_faults(self, faults: FaultInjector) -> DataStreamWriter:
+        """For tests: call `faults.reach` at every fault point of the query."""
         self._faults = faults
         return self
 
     def stepped(self, clock: Clock | None = None) -> DataStreamWriter:
-        """For tests: a trigger each time `query.step()` is called, on the given clock."""
+        """For tests: run a trigger only when `query.step()` is called, on the given clock."""
         self._trigger = ManualTrigger()
         self._clock = clock
         return self
@@ -191,9 +196,12 @@ class DataStreamWriter(PySparkDataStreamWriter):
         after_commit: Hook | None = None,
         strict: bool = False,
     ) -> DataStreamWriter:
-        """Functions to be called with each batch's context, on the query's thread.
+        """Set functions that are called with the BatchInfo of each batch, on the query's thread.
 
-        One that raises is reported, and the query goes on; with `strict` it fails.
+        `before_batch` is called before the batch runs, `after_wal` when its offsets are in the
+        offset log, `after_sink` when the sink has written it and `after_commit` when it is in the
+        commit log. If one raises, the error is logged and the query continues; with `strict` the
+        query fails.
         """
         self._hooks.strict = strict
         given = {
@@ -217,13 +225,14 @@ class DataStreamWriter(PySparkDataStreamWriter):
         fatal: tuple[type[BaseException], ...] = FATAL,
         clock: Clock | None = None,
     ) -> DataStreamWriter:
-        """Start the query again, in this process and on its checkpoint, when it fails.
+        """Restart the query when it fails, in this process and on its checkpoint.
 
-        After `backoff` seconds, then twice as many after each failure in a row, at most
-        `max_backoff`; given up after `max_restarts` in a row. A run that has done a batch ends the
-        row. An error of a `fatal` class, or caused by one, ends the query at once: by default
-        those that another try does not mend. The query that `start` returns stays the same; its
-        `status` says what it waits for and why. `clock` is for tests.
+        The first restart is after `backoff` seconds. The delay doubles with each consecutive
+        failure, up to `max_backoff`; after `max_restarts` consecutive restarts the query fails. A
+        run that has committed a batch resets the count. An error of a `fatal` class, or caused by
+        one, ends the query without a restart; the default is errors that a restart cannot fix.
+        The query that `start` returns is the same object over all runs; its `status` describes a
+        pending restart. `clock` is for tests.
         """
         policy = RestartPolicy(max_restarts, backoff, max_backoff, fatal)
         self._restart_policy = policy if on_failure else None
@@ -239,7 +248,12 @@ class DataStreamWriter(PySparkDataStreamWriter):
         queryName: str | None = None,
         **options: OptionValue,
     ) -> StreamingQuery:
-        """Start the query; returns once it runs."""
+        """Start the query and return it when it is running.
+
+        The arguments are those of PySpark's method: `path` of a file sink, and the settings that
+        the other methods of the writer make. Raises what PySpark raises for an invalid query, and
+        CheckpointError if the checkpoint cannot be used.
+        """
         self._take(format, outputMode, partitionBy, queryName, options)
         return self._start(path=path, table=None)
 
@@ -252,7 +266,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         queryName: str | None = None,
         **options: OptionValue,
     ) -> StreamingQuery:
-        """Start the query into a table, which is made if it does not exist."""
+        """Start the query with a table as its sink, which is created if it does not exist."""
         self._take(format, outputMode, partitionBy, queryName, options)
         return self._start(path=None, table=tableName)
 
@@ -280,7 +294,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             raise UnsupportedError(
                 f"Penstock runs micro-batches; the trigger {self._refused_trigger!r} is not "
                 "supported. Use processingTime, once or availableNow, or start this query with "
-                f"Spark's own engine: {self._way_to_spark()}."
+                f"Spark's own engine: {self._spark_writer_call()}."
             )
         start = self._query_start(path, table)
         if PROCESS.starter is not None:
@@ -289,17 +303,17 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._advise()
         return query
 
-    def _way_to_spark(self) -> str:
-        """The call that leads to Spark's own engine, as things are now."""
+    def _spark_writer_call(self) -> str:
+        """The expression that returns the writer of Spark's own engine."""
         if isinstance(self._df.writeStream, DataStreamWriter):
             return (
-                "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream, which is "
-                "Penstock's until penstock.uninstall()"
+                "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream, which "
+                "starts queries on Penstock until penstock.uninstall()"
             )
         return "df.writeStream"
 
     def _query_start(self, path: str | None, table: str | None) -> QueryStart:
-        """What this writer, as it is now, would start."""
+        """The start that the current settings of this writer describe."""
         sink = self._sink_request()
         warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
@@ -332,12 +346,21 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
 
 def write_stream(df: DataFrame) -> DataStreamWriter:
-    """A writer for a streaming DataFrame, like `df.writeStream`, whose query Penstock runs."""
+    """Return a writer like `df.writeStream` whose query Penstock runs.
+
+    Raises UnsupportedError if the Spark session is not one that Penstock supports.
+
+        query = (
+            penstock.write_stream(df)
+            .option("checkpointLocation", "/data/checkpoint")
+            .start("/data/output", format="parquet")
+        )
+    """
     return DataStreamWriter(df)
 
 
 def _flatten(columns: tuple[Any, ...]) -> list[str]:
-    """PySpark's two ways of giving columns, one by one or as one list, as a list."""
+    """The columns as a list; PySpark accepts them one by one or as one list."""
     if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
         return list(columns[0])
     return list(columns)

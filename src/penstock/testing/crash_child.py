@@ -21,7 +21,7 @@ from penstock.testing.crash_faults import Passage, PassagesToFile
 def main(arguments: Sequence[str]) -> int:
     passages, kill_at, script, *rest = arguments
     strike_at = None if kill_at == "-" else Passage.parse(kill_at)
-    with PROCESS.passing_through(PassagesToFile(passages, strike_at, _kill)):
+    with PROCESS.inject_faults(PassagesToFile(passages, strike_at, _kill)):
         return run_script(script, rest)
 
 

@@ -170,7 +170,7 @@ class _Rig:
 
     def run(self, workspace: Workspace, faults: FaultInjector) -> None:
         """Run the pipeline until all its input is processed. Raises what it dies of."""
-        with PROCESS.passing_through(faults):
+        with PROCESS.inject_faults(faults):
             made = self.pipeline(workspace)
             if isinstance(made, DataStreamWriter):
                 made = _start(made, workspace)

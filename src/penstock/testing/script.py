@@ -295,7 +295,7 @@ class StreamScript:
         writer.option("checkpointLocation", self._checkpoint)
         if self._configure is not None:
             self._configure(writer)
-        return writer.stepped(self.clock).passing_through(self._faults)
+        return writer.stepped(self.clock).inject_faults(self._faults)
 
     def _data_frame(self) -> DataFrame:
         return self._df if isinstance(self._df, DataFrame) else self._df()
