@@ -1,4 +1,4 @@
-"""How far behind, out of two offsets."""
+"""The lag computed from two offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others see of the queries of a process, on the engine in memory and on Spark."""
+"""The snapshots of the queries of a process, on the in-memory engine and on Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.streams import LineFiles, Numbers, eventually, has_committed
 
 
 class Observed:
-    """A world whose queries are observed, with a clock that goes on one second a look."""
+    """An in-memory world with an observatory whose clock advances one second per reading."""
 
     def __init__(self, world: World | None = None) -> None:
         ticks = itertools.count(100)
@@ -32,7 +32,7 @@ class Observed:
         self.world = world or World()
 
     def run(self, options: dict[str, str] | None = None) -> StreamExecution:
-        """Run a query over all there is."""
+        """Run a query until all available data is processed."""
         query = self.start(options)
         query.await_termination(PATIENCE)
         return query
@@ -52,7 +52,7 @@ def world_of(rows: int) -> World:
     return world
 
 
-def test_a_query_that_ended_is_still_seen() -> None:
+def test_the_snapshot_of_a_terminated_query() -> None:
     observed = Observed(world_of(5))
     query = observed.run({"path": "/x", "password": "hush"})
     [seen] = observed.observatory.snapshots()
@@ -76,7 +76,7 @@ def test_a_query_that_ended_is_still_seen() -> None:
     assert (seen.error, seen.restarts, seen.watermark, seen.state_rows) == (None, 0, None, None)
 
 
-def test_a_running_query_is_seen_at_work() -> None:
+def test_the_snapshot_of_a_running_query() -> None:
     observed = Observed(world_of(5))
     gate = observed.world.gate()
     observed.world.plan.on_run = gate
@@ -96,7 +96,7 @@ def test_a_running_query_is_seen_at_work() -> None:
     assert observed.observatory.snapshots()[0].condition == "ended"
 
 
-def test_a_failure_is_seen_without_its_secrets() -> None:
+def test_secrets_are_redacted_from_a_failure() -> None:
     observed = Observed(world_of(5))
     observed.world.plan.on_run = lambda: failing("cannot reach db://me:hush@host")
     with pytest.raises(StreamFailedError):
@@ -107,7 +107,7 @@ def test_a_failure_is_seen_without_its_secrets() -> None:
     assert "hush" not in str(seen.to_dict())
 
 
-def test_a_query_that_is_started_again_goes_on_where_it_was() -> None:
+def test_totals_continue_when_a_query_is_restarted() -> None:
     observed = Observed(world_of(5))
     observed.world.plan.on_run = failing
     with pytest.raises(StreamFailedError):
@@ -120,14 +120,14 @@ def test_a_query_that_is_started_again_goes_on_where_it_was() -> None:
     assert seen.error == "RuntimeError: boom"
 
 
-def test_restarts_of_the_process_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarts_of_the_process_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RESTARTS_VARIABLE, "3")
     observed = Observed(world_of(1))
     observed.run()
     assert observed.observatory.snapshots()[0].restarts == 3
 
 
-def test_only_so_many_that_ended_are_kept() -> None:
+def test_only_the_last_terminated_queries_are_kept() -> None:
     observed = Observed()
     ids = []
     for _ in range(52):
@@ -140,7 +140,7 @@ def test_only_so_many_that_ended_are_kept() -> None:
     assert last.condition == "ended"
 
 
-def test_state_adds_up_over_the_operators() -> None:
+def test_state_is_summed_over_the_operators() -> None:
     observed = Observed(world_of(1))
     fields = {"numRowsTotal": 4, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 2}
     operator = StateOperatorProgress(fields)
@@ -161,7 +161,7 @@ def test_a_long_error_is_cut() -> None:
     assert len(seen.error) == 2004
 
 
-def test_an_ending_that_cannot_be_told_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_query_whose_final_snapshot_fails_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     observed = Observed(world_of(5))
     observed.world.plan.describe_watermarks = failing  # type: ignore[method-assign,assignment]
     observed.run()
@@ -169,7 +169,7 @@ def test_an_ending_that_cannot_be_told_is_forgotten(caplog: pytest.LogCaptureFix
     assert "An observer of" in caplog.text
 
 
-def test_an_observer_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_observer_does_not_affect_the_query(caplog: pytest.LogCaptureFixture) -> None:
     world = world_of(3)
     query = world.query(AvailableNowTrigger())
     query.reporter.observe(lambda progress: failing())
@@ -193,7 +193,7 @@ def events(files: LineFiles, session: SparkSession, delay: str, name: str) -> Da
 
 
 def joined(session: SparkSession, tmp_path: Path) -> tuple[DataFrame, LineFiles, LineFiles]:
-    """Two streams with watermarks of their own, the second of them silent so far."""
+    """A join of two streams with watermarks, the second without an event yet."""
     left, right = LineFiles(tmp_path / "left"), LineFiles(tmp_path / "right")
     pair = events(left, session, "1 minute", "l").join(
         events(right, session, "10 seconds", "r"), F.expr("l = r and r >= l - interval 1 hour")
@@ -201,7 +201,7 @@ def joined(session: SparkSession, tmp_path: Path) -> tuple[DataFrame, LineFiles,
     return pair, left, right
 
 
-def test_the_input_that_blocks_the_watermark_is_named(
+def test_the_report_names_the_input_that_blocks_the_watermark(
     session: SparkSession, tmp_path: Path
 ) -> None:
     pair, left, right = joined(session, tmp_path)
@@ -224,7 +224,7 @@ def test_the_input_that_blocks_the_watermark_is_named(
     assert query.explain_watermark() == report
 
 
-def test_a_query_on_spark_is_seen_with_its_lag(session: SparkSession) -> None:
+def test_the_snapshot_of_a_query_on_spark_has_its_lag(session: SparkSession) -> None:
     numbers = Numbers(10, at_most=4)
     writer = write_stream(read_stream(numbers, session)).format("noop").queryName("lagging")
     query = writer.option("sinkToken", "hush").stepped().start()
@@ -237,7 +237,7 @@ def test_a_query_on_spark_is_seen_with_its_lag(session: SparkSession) -> None:
     assert seen_of(query).condition == "ended"
 
 
-def test_the_secrets_of_sources_and_sink_are_hidden_wherever_they_occur(
+def test_secrets_of_sources_and_sink_are_redacted_everywhere(
     session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rates = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5)
@@ -248,7 +248,7 @@ def test_the_secrets_of_sources_and_sink_are_hidden_wherever_they_occur(
     def fail(batch: DataFrame, batch_id: int) -> None:
         raise ValueError("told hunter2, hunter3 and hunter4")
 
-    # It is given to an application, and cannot be set in a session as other settings are.
+    # A setting of the application, which cannot be set on a session.
     jconf = session._jsparkSession.sessionState().conf()
     jconf.setConfString("spark.redaction.regex", "(?i)fishy")
     try:
@@ -266,7 +266,7 @@ def test_the_secrets_of_sources_and_sink_are_hidden_wherever_they_occur(
     assert "hunter2, hunter3" not in caplog.text
 
 
-def test_a_watch_of_a_query_ends_with_it(
+def test_a_watch_of_a_query_ends_when_the_query_terminates(
     session: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = write_stream(read_stream(Numbers(3), session)).format("noop").queryName("seen").start()

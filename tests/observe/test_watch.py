@@ -1,4 +1,4 @@
-"""Showing queries: in a terminal, in lines, in a notebook; and never in the way."""
+"""The views in a terminal, as lines and in a notebook; a failing view does not affect a query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from penstock.engine.watermark import WatermarkOperator
 from penstock.observe import figures
 from penstock.observe.snapshot import QuerySnapshot, SourceSnapshot
-from penstock.observe.watch import Watch, view_of_this_place, watch, watch_query
+from penstock.observe.watch import Watch, default_view, watch, watch_query
 from penstock.observe.watch_html import HtmlView, html_table
 from penstock.observe.watch_views import LinesView, TableView, View, table
 from penstock.observe.watermark_report import make_report
@@ -34,7 +34,7 @@ def rendered(*snapshots: QuerySnapshot, width: int = 140) -> str:
     return capture.get()
 
 
-def test_the_table_has_all_that_matters() -> None:
+def test_the_table_has_all_columns_and_notes() -> None:
     text = rendered(snapshot(watermark=watermark(), state_rows=20_000, state_memory_bytes=5 << 20))
     for part in ("clicks running", "7", "980", "12.3k", "42", "102 ms", "20k rows, 5.0 MiB"):
         assert part in text
@@ -42,7 +42,7 @@ def test_the_table_has_all_that_matters() -> None:
     assert "addBatch" in text
 
 
-def test_what_is_processed_is_called_so() -> None:
+def test_the_heading_of_the_processed_rate() -> None:
     heading = [line.split("┃") for line in rendered(snapshot()).splitlines()[:2]]
     named = {" ".join(map(str.strip, cells)).strip() for cells in zip(*heading, strict=True)}
     assert {"rows/s in", "rows/s processed"} <= named
@@ -51,14 +51,14 @@ def test_what_is_processed_is_called_so() -> None:
     assert "rows/s out" not in html
 
 
-def test_the_headings_leave_the_room_to_the_figures() -> None:
+def test_headings_are_not_wider_than_the_values() -> None:
     shown = snapshot(watermark=watermark(), state_rows=20_000, state_memory_bytes=5 << 20)
     text = rendered(shown, width=115)
     assert "…" not in text
     assert "102 ms │ not set yet │ 20k rows, 5.0 MiB" in text
 
 
-def test_a_narrow_terminal_has_fewer_columns_and_each_in_full() -> None:
+def test_a_narrow_terminal_shows_fewer_columns_uncut() -> None:
     shown = snapshot(
         watermark=watermark(1_699_999_000_000, 1_699_999_500_000),
         state_rows=20_000,
@@ -83,14 +83,14 @@ def test_a_narrow_terminal_has_fewer_columns_and_each_in_full() -> None:
     assert "phases" in headings[120]
 
 
-def test_the_table_tells_what_went_wrong() -> None:
+def test_the_table_shows_errors_and_restarts() -> None:
     text = rendered(snapshot(condition="failed", error="ValueError: boom\nmore", restarts=2))
     assert "clicks: ValueError: boom" in text
     assert "restarted 2 times" in text
     assert "more" not in text
 
 
-def test_the_table_is_there_before_the_first_query_and_the_first_batch() -> None:
+def test_the_table_before_the_first_query_and_the_first_batch() -> None:
     assert "no query yet" in rendered()
     empty = snapshot(batches=(), batch_id=None, batch_duration_ms=None, phases={}, sources=())
     assert "clicks running" in rendered(empty)
@@ -100,7 +100,7 @@ def test_markup_in_a_name_stays_text() -> None:
     assert "[bold]x" in rendered(snapshot(name="[bold]x"))
 
 
-def test_a_bar_is_as_wide_as_it_is_told() -> None:
+def test_a_bar_has_the_given_width() -> None:
     shares = figures.phase_shares({"addBatch": 970, "walCommit": 1, "getBatch": 29, "own": 1}, 20)
     assert sum(cells for _, cells in shares) == 20
     assert [phase for phase, _ in shares][:2] == ["walCommit", "getBatch"]
@@ -116,7 +116,7 @@ def test_counts_are_short(value: float | None, text: str) -> None:
     assert figures.count(value) == text
 
 
-def test_lines_say_each_batch_once_and_each_change() -> None:
+def test_lines_show_each_batch_and_each_change_of_condition_once() -> None:
     stream = io.StringIO()
     view = LinesView(stream)
     view.show([snapshot(batches=(batch(0),))])
@@ -130,7 +130,7 @@ def test_lines_say_each_batch_once_and_each_change() -> None:
     ]
 
 
-def test_lines_tell_of_watermark_and_state_with_the_last_batch_only() -> None:
+def test_lines_show_watermark_and_state_with_the_last_batch_only() -> None:
     stream = io.StringIO()
     shown = snapshot(
         batches=(batch(0, output_rows=None), batch(1)),
@@ -168,7 +168,7 @@ def test_a_notebook_shows_a_watermark_and_escapes_it() -> None:
     assert "no watermark" in make_report("min", 0, [], {})._repr_html_()
 
 
-def test_a_notebook_shows_a_watch_as_a_line_and_when_it_is_over_as_a_table() -> None:
+def test_a_notebook_shows_a_live_watch_as_a_line_and_an_ended_one_as_a_table() -> None:
     over = Watch(lambda: [snapshot(name="<b>")], Recording, refresh=60)
     assert "stop()" in over._repr_html_()
     assert "<table" not in over._repr_html_()
@@ -200,7 +200,7 @@ class Recording(View):
         self.is_closed = True
 
 
-def test_a_watch_goes_on_until_it_is_stopped() -> None:
+def test_a_watch_continues_until_it_is_stopped() -> None:
     view = Recording()
     with Watch(lambda: [snapshot()], lambda: view, refresh=0.001) as running:
         assert view.twice.wait(PATIENCE)
@@ -208,7 +208,7 @@ def test_a_watch_goes_on_until_it_is_stopped() -> None:
     running.stop()
 
 
-def test_a_watch_ends_when_there_is_no_more_to_come() -> None:
+def test_a_watch_ends_when_is_over_is_true() -> None:
     view = Recording()
     over = Watch(
         lambda: [snapshot()], lambda: view, refresh=0.001, is_over=lambda s: len(view.shown) > 2
@@ -217,17 +217,17 @@ def test_a_watch_ends_when_there_is_no_more_to_come() -> None:
     assert view.is_closed
 
 
-def test_a_watch_that_fails_says_so_and_is_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_watch_that_fails_logs_the_error_and_ends(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> Sequence[QuerySnapshot]:
         raise RuntimeError("boom")
 
     view = Recording()
     assert Watch(broken, lambda: view).wait(PATIENCE)
     assert view.is_closed
-    assert "The watch has failed; the queries go on" in caplog.text
+    assert "The watch has failed; the queries continue" in caplog.text
 
 
-def test_a_view_that_cannot_be_closed_is_no_trouble_of_the_queries(
+def test_a_view_whose_close_fails_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Stuck(Recording):
@@ -235,10 +235,10 @@ def test_a_view_that_cannot_be_closed_is_no_trouble_of_the_queries(
             raise RuntimeError("boom")
 
     Watch(lambda: [], Stuck).stop()
-    assert "The watch has failed; the queries go on" in caplog.text
+    assert "The watch has failed; the queries continue" in caplog.text
 
 
-def test_a_watch_has_to_pause_now_and_then() -> None:
+def test_refresh_must_be_positive() -> None:
     def no_view() -> View:
         raise AssertionError("no view was to be made")
 
@@ -246,9 +246,9 @@ def test_a_watch_has_to_pause_now_and_then() -> None:
         Watch(lambda: [], no_view, refresh=0)
 
 
-def test_without_a_terminal_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_view_without_a_terminal_prints_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(view_of_this_place(), LinesView)
+    assert isinstance(default_view(), LinesView)
 
 
 class Terminal(io.StringIO):
@@ -257,23 +257,23 @@ class Terminal(io.StringIO):
 
 
 def in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal in the place of standard error, from here to the end of the test."""
+    """Replaces standard error by a terminal until the end of the test."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     return terminal
 
 
-def test_in_a_terminal_there_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_view_in_a_terminal_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = in_a_terminal(monkeypatch)
-    view = view_of_this_place()
+    view = default_view()
     assert isinstance(view, TableView)
     view.show([snapshot()])
     view.close()
     assert "clicks" in terminal.getvalue()
 
 
-def test_a_watch_that_fails_gives_the_terminal_back(
+def test_a_watch_that_fails_restores_the_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = in_a_terminal(monkeypatch)
@@ -281,14 +281,14 @@ def test_a_watch_that_fails_gives_the_terminal_back(
     def broken() -> Sequence[QuerySnapshot]:
         raise RuntimeError("boom")
 
-    assert Watch(broken, view_of_this_place).wait(PATIENCE)
+    assert Watch(broken, default_view).wait(PATIENCE)
     assert sys.stderr is terminal
     assert HIDE_CURSOR in terminal.getvalue()
     assert terminal.getvalue().rpartition(HIDE_CURSOR)[2].count(SHOW_CURSOR) == 1
 
 
 @pytest.mark.parametrize("start", [watch, partial(watch_query, "an id")])
-def test_a_watch_that_is_refused_leaves_the_terminal_alone(
+def test_a_watch_with_an_invalid_refresh_does_not_touch_the_terminal(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., Watch]
 ) -> None:
     terminal = in_a_terminal(monkeypatch)
@@ -298,7 +298,7 @@ def test_a_watch_that_is_refused_leaves_the_terminal_alone(
     assert terminal.getvalue() == ""
 
 
-def test_in_a_notebook_there_is_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_view_in_a_notebook_replaces_its_html(monkeypatch: pytest.MonkeyPatch) -> None:
     updates: list[str] = []
 
     def display(html: Any, display_id: bool) -> Any:
@@ -311,7 +311,7 @@ def test_in_a_notebook_there_is_html_that_is_replaced(monkeypatch: pytest.Monkey
     ipython = SimpleNamespace(get_ipython=lambda: shell, display=notebook)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", notebook)
-    view = view_of_this_place()
+    view = default_view()
     assert isinstance(view, HtmlView)
     view.show([snapshot()])
     assert "no query yet" in updates[0]

@@ -1,4 +1,4 @@
-"""Which input holds the watermark back."""
+"""The watermark report: which input holds the watermark back."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def blocker(of: WatermarkReport) -> str | None:
     return of.blocker.operator_id if of.blocker else None
 
 
-def test_the_slowest_blocks_under_min() -> None:
+def test_the_input_with_the_smallest_watermark_blocks_under_min() -> None:
     assert blocker(report(10 * MINUTE, 5 * MINUTE)) == "b"
 
 
-def test_the_silent_one_blocks_under_min() -> None:
+def test_an_input_without_events_blocks_under_min() -> None:
     slow = report(10 * MINUTE, None)
     assert blocker(slow) == "b"
     assert str(slow) == (
@@ -34,26 +34,26 @@ def test_the_silent_one_blocks_under_min() -> None:
     )
 
 
-def test_nobody_blocks_when_they_keep_pace() -> None:
+def test_no_input_blocks_when_all_watermarks_are_equal() -> None:
     assert blocker(report(5 * MINUTE, 5 * MINUTE)) is None
 
 
-def test_under_max_the_fastest_decides_and_nobody_blocks() -> None:
+def test_under_max_the_largest_watermark_decides_and_no_input_blocks() -> None:
     fast = report(10 * MINUTE, None, "max")
     assert blocker(fast) is None
     assert [entry.is_decisive for entry in fast.inputs] == [True, False]
     assert "decides" in str(fast)
 
 
-def test_under_max_all_silent_block() -> None:
+def test_under_max_inputs_without_events_block() -> None:
     assert blocker(report(None, None, "max")) == "a"
 
 
-def test_a_single_input_blocks_only_while_it_is_silent() -> None:
+def test_a_single_input_blocks_only_while_it_has_no_events() -> None:
     assert blocker(make_report("min", 0, [CLICKS], {"a": None})) == "a"
     assert blocker(make_report("min", 7, [CLICKS], {"a": 7})) is None
 
 
-def test_a_query_without_watermark_says_so() -> None:
+def test_the_report_of_a_query_without_watermark() -> None:
     assert "no watermark" in str(report_watermark(None))
     assert report_watermark(None).blocker is None

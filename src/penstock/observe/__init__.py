@@ -1,1 +1,1 @@
-"""What a running query shows: snapshots, health, live views. Only listens."""
+"""Observation of running queries: snapshots, health, live views. Never changes a query."""

@@ -1,4 +1,4 @@
-"""Figures as people read them, the same in every view."""
+"""Formatting of numbers for all views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOTHING = "-"
 
 
 def count(value: float | None) -> str:
-    """A number in three digits or so: 950, 12.3k, 4.1M."""
+    """A number with about three significant digits: 950, 12.3k, 4.1M."""
     if value is None:
         return NOTHING
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -22,7 +22,7 @@ def count(value: float | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """A number of bytes."""
+    """A number of bytes with a binary unit."""
     if value is None:
         return NOTHING
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -32,13 +32,14 @@ def size(value: int | None) -> str:
 
 
 def duration(millis: float | None) -> str:
+    """A duration in milliseconds, or from 10 s on in seconds."""
     if millis is None:
         return NOTHING
     return f"{millis:.0f} ms" if millis < 10_000 else f"{millis / 1000:.1f} s"
 
 
 def state(snapshot: QuerySnapshot) -> str:
-    """Rows and memory of the state; nothing for a query that keeps none."""
+    """Rows and memory of the state; `-` for a stateless query."""
     if snapshot.state_rows is None:
         return NOTHING
     return f"{count(snapshot.state_rows)} rows, {size(snapshot.state_memory_bytes)}"
@@ -55,7 +56,7 @@ def watermark(snapshot: QuerySnapshot) -> str:
 
 
 def blocker(snapshot: QuerySnapshot) -> str | None:
-    """Which input holds the watermark back, in a sentence; None if none does."""
+    """A phrase that names the input that holds the watermark back; None if none does."""
     entry = snapshot.watermark.blocker if snapshot.watermark else None
     if entry is None:
         return None
@@ -64,10 +65,10 @@ def blocker(snapshot: QuerySnapshot) -> str | None:
 
 
 def phase_shares(phases: Mapping[str, int], width: int) -> list[tuple[str, int]]:
-    """The phases in their order with their share of a bar so many cells wide.
+    """The phases in order, each with the number of cells it takes of a bar `width` cells wide.
 
-    The shares add up to the width, unless no phase took any time. A phase that took time is not
-    left out while there is room.
+    The numbers add up to the width, unless no phase took any time. A phase that took time gets at
+    least one cell while there is room.
     """
     ordered = [p for p in PHASES if phases.get(p)] + [
         p for p in phases if p not in PHASES and phases[p]

@@ -1,4 +1,4 @@
-"""Are the queries of this process well?"""
+"""The health check over the queries of this process."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from penstock.observe.snapshot import QuerySnapshot
 
 DEFAULT_STALL_SECONDS = 600.0
-"""After so many seconds in one trigger a query counts as stuck."""
+"""A query that has been in one trigger for longer than this counts as stalled."""
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """A query that is not well, and why."""
+class UnhealthyQuery:
+    """A query that has failed or stalled, and the reason."""
 
     query: str
     query_id: str
@@ -24,48 +24,49 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Health:
-    """The verdict on all queries."""
+    """The result of the health check over `queries` queries."""
 
-    troubles: tuple[Trouble, ...]
+    unhealthy: tuple[UnhealthyQuery, ...]
     queries: int
 
     @property
     def is_healthy(self) -> bool:
-        return not self.troubles
+        return not self.unhealthy
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "healthy": self.is_healthy,
             "queries": self.queries,
             "unhealthy": [
-                {"query": t.query, "id": t.query_id, "runId": t.run_id, "reason": t.reason}
-                for t in self.troubles
+                {"query": one.query, "id": one.query_id, "runId": one.run_id, "reason": one.reason}
+                for one in self.unhealthy
             ],
         }
 
 
-def judge(
+def check_health(
     snapshots: Sequence[QuerySnapshot], stall_seconds: float = DEFAULT_STALL_SECONDS
 ) -> Health:
-    """Who is not well: a query whose latest run failed, or that has stopped making progress.
+    """Find the queries whose latest run failed or that have stalled.
 
-    That is one that has been in the same trigger, or in starting up, for longer than
-    `stall_seconds`. Waiting for data or for the next trigger is no trouble, however long it takes;
-    neither is a query that ended well.
+    A query has stalled if it has been starting, or in the same trigger, for longer than
+    `stall_seconds`. A query that waits for data or for its next trigger is healthy however long it
+    waits, and so is one that terminated without an error.
     """
-    troubles = []
+    unhealthy = []
     for snapshot in snapshots:
-        reason = _trouble(snapshot, stall_seconds)
+        reason = _reason(snapshot, stall_seconds)
         if reason is not None:
-            troubles.append(Trouble(snapshot.label, snapshot.id, snapshot.run_id, reason))
-    return Health(tuple(troubles), len(snapshots))
+            unhealthy.append(UnhealthyQuery(snapshot.label, snapshot.id, snapshot.run_id, reason))
+    return Health(tuple(unhealthy), len(snapshots))
 
 
-def _trouble(snapshot: QuerySnapshot, stall_seconds: float) -> str | None:
+def _reason(snapshot: QuerySnapshot, stall_seconds: float) -> str | None:
+    """Why a query is unhealthy; None if it is healthy."""
     if snapshot.condition == "failed":
         return f"failed: {snapshot.error}"
     if snapshot.condition == "restarting":
-        return f"failed, to be started again: {snapshot.error}"
+        return f"failed, restart pending: {snapshot.error}"
     if snapshot.is_over:
         return None
     if snapshot.condition == "starting":

@@ -1,4 +1,4 @@
-"""How often something took how long."""
+"""A histogram of durations with fixed buckets, as Prometheus needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""The upper bounds of the buckets, in seconds; beyond the last there is one more."""
+"""The inclusive upper bounds of the buckets, in seconds; one more bucket is unbounded."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class HistogramSnapshot:
     total: float = 0.0
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """For each upper bound, infinity last, how many values are not above it."""
+        """For each upper bound, infinity last, the number of values at most as large."""
         seen, pairs = 0, []
         for bound, count in zip((*BOUNDS, float("inf")), self.counts, strict=True):
             seen += count
@@ -26,7 +26,7 @@ class HistogramSnapshot:
 
 
 class Histogram:
-    """Counts values. Not for several threads at a time."""
+    """Counts values by bucket. Not thread-safe."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS) + 1)

@@ -1,4 +1,4 @@
-"""How far a source's consumer is behind the source, as far as offsets tell."""
+"""The lag of a query behind a source, computed from offsets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ _MISSING = object()
 
 
 def lag_between(reached: str | None, latest: str | None) -> int | float | None:
-    """What is between two offsets, given as JSON texts, in the source's own unit.
+    """The difference of two offsets, given as JSON texts, in the source's own unit.
 
-    Numbers are subtracted. Of objects, such as `{"topic": {"0": 17}}`, every number is, and the
-    differences are added up; a number that only the latest offset has counts from 0. None where
-    that makes no sense, where there is no offset, or where the two differ in shape.
+    Numbers are subtracted. For objects, such as `{"topic": {"0": 17}}`, the differences of all
+    their numbers are added up; a number that only the latest offset has counts from 0. Returns
+    None if an offset is missing or is not JSON, contains no numbers, or if the two differ in
+    structure.
     """
     if reached is None or latest is None:
         return None
@@ -27,7 +28,7 @@ def lag_between(reached: str | None, latest: str | None) -> int | float | None:
 
 
 def _differences(old: Any, new: Any) -> Iterator[int | float | None]:
-    """The difference of each pair of numbers, never below 0; None for what does not pair up."""
+    """The difference of each pair of numbers, at least 0; None for members that do not match."""
     if _is_number(new):
         if old is _MISSING:
             yield new

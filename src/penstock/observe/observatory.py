@@ -1,4 +1,4 @@
-"""The queries of this process as others see them: those that run and those that ended lately."""
+"""The registry of the active and recently terminated queries of this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.observe.snapshot import (
 from penstock.observe.watermark_report import WatermarkReport, report_watermark
 
 RESTARTS_VARIABLE = "PENSTOCK_RESTARTS"
-"""Set by whoever starts this process again: how often it has."""
+"""The environment variable with the number of restarts of this process, set by a supervisor."""
 
 _ENDED_KEPT = 50
 _LONGEST_TEXT = 2000
@@ -33,10 +33,10 @@ _WHOLE = "triggerExecution"
 
 
 class Observatory(RunObserver):
-    """Knows every query from its start on, and the last of those that have ended.
+    """Holds every active query and the last ones that have terminated.
 
-    There is one entry for each query id: a query that is started again takes its old place, and
-    its totals go on. Every method may be called from any thread.
+    There is one entry per query id: a query that is restarted replaces its old entry and continues
+    its totals. Every method may be called from any thread.
     """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
@@ -45,7 +45,7 @@ class Observatory(RunObserver):
         self._entries: dict[str, _Entry] = {}
 
     def on_starting(self, run: StreamExecution) -> None:
-        """Watch a run that is about to start. Its texts are shown without their secrets."""
+        """Add a run that is about to start. Secrets are redacted from its texts."""
         with self._lock:
             before = self._entries.pop(run.identity.id, None)
             self._entries[run.identity.id] = _Entry(run, self._now, before)
@@ -57,7 +57,7 @@ class Observatory(RunObserver):
             entry.take(progress)
 
     def on_ended(self, run: StreamExecution) -> None:
-        """Keep how the run was last, let go of the rest."""
+        """Keep the final snapshot of the run and release the run itself."""
         with self._lock:
             entry = self._entries.get(run.identity.id)
             try:
@@ -75,23 +75,23 @@ class Observatory(RunObserver):
         with self._lock:
             entry = self._entries.get(run.identity.id)
             if entry is not None:
-                entry.waits_to_restart(message)
+                entry.set_restarting(message)
 
     def snapshots(self) -> list[QuerySnapshot]:
-        """Every query, in the order in which they were started."""
+        """The snapshots of all queries, in the order in which they were started."""
         with self._lock:
             entries = list(self._entries.values())
         return [entry.snapshot() for entry in entries]
 
     def snapshot(self, query_id: str) -> QuerySnapshot | None:
-        """One query by its id; None if it is not known, or not any more."""
+        """The snapshot of one query by its id; None if there is no entry of it."""
         with self._lock:
             entry = self._entries.get(query_id)
         return None if entry is None else entry.snapshot()
 
 
 class _Entry:
-    """One query: its current run, and what has added up over its runs."""
+    """One query: its current run, and the totals over its runs in this process."""
 
     def __init__(
         self,
@@ -119,12 +119,13 @@ class _Entry:
         return self._execution is execution
 
     def take(self, progress: StreamingQueryProgress) -> None:
-        """Called on the query's thread with every record."""
+        """Add a progress record. Called on the query's thread."""
         self._last_progress_at = self._now()
         if _is_batch(progress):
             self._sums.add(progress)
 
     def close(self) -> None:
+        """Take the final snapshot of the run, which has ended, and release it."""
         execution = self._execution
         assert execution is not None
         if execution.failure is not None:
@@ -133,7 +134,8 @@ class _Entry:
         self._final = self._make(execution, ended_at=self._now())
         self._execution = None
 
-    def waits_to_restart(self, status: str | None) -> None:
+    def set_restarting(self, status: str | None) -> None:
+        """Set the message of a pending restart; None if none is pending."""
         self._restarting = None if status is None else self._shown(status)
 
     def snapshot(self) -> QuerySnapshot:
@@ -190,7 +192,7 @@ class _Entry:
         )
 
     def _shown(self, text: str) -> str:
-        """A text without its secrets, and not endless."""
+        """A text with secrets redacted, cut to a maximum length."""
         shown = self._redactor.text(text)
         return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]} ..."
 
@@ -210,7 +212,7 @@ class _Entry:
 
 
 class _Sums:
-    """What adds up over the batches of a query. Written by its thread, read by others."""
+    """The totals over the batches of a query. Written by its thread, read by others."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -249,7 +251,7 @@ def _restarts_of_process() -> int:
 
 
 def _is_batch(progress: StreamingQueryProgress) -> bool:
-    """Whether a record is of a trigger that ran a batch."""
+    """Whether the trigger of a record ran a batch."""
     return "addBatch" in progress.duration_ms
 
 
@@ -283,13 +285,13 @@ def _sources(progress: StreamingQueryProgress | None) -> Sequence[SourceProgress
 
 
 def _rate(rates: list[float]) -> float | None:
-    """The rates of all sources together; None where there is no such number."""
+    """The sum of the rates of all sources; None if there are none or it is not finite."""
     total = sum(rates)
     return total if rates and total - total == 0 else None
 
 
 def _state(progress: StreamingQueryProgress | None, figure: str) -> int | None:
-    """A figure of all stateful operators together; None if there are none."""
+    """The sum of a metric over all stateful operators; None if there are none."""
     if progress is None or not progress.state_operators:
         return None
     return sum(int(operator.fields.get(figure, 0)) for operator in progress.state_operators)
@@ -301,12 +303,13 @@ def _watermark(execution: StreamExecution, text: Callable[[str], str]) -> Waterm
 
 
 OBSERVATORY = Observatory()
-"""Observes every query of this process."""
+"""The observatory of this process; every query is registered here."""
 
 
 def snapshots() -> list[QuerySnapshot]:
-    """Every query that Penstock runs in this process, and those that ended lately, as they are now.
+    """Return snapshots of the queries that Penstock runs in this process.
 
-    Nothing is asked of Spark or of the query's thread.
+    Includes the last 50 queries that have terminated, in the order in which they were started.
+    Calls neither Spark nor the threads of the queries, so it is cheap and does not block.
     """
     return OBSERVATORY.snapshots()

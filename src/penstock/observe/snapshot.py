@@ -1,4 +1,4 @@
-"""What is shown of a query, at one moment. Everything that shows queries draws it from here."""
+"""The immutable snapshot of a query, from which all views and metrics are made."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ PHASES = (
     "addBatch",
     "commitOffsets",
 )
-"""The phases of a batch, in their order; `triggerExecution` is the whole."""
+"""The phases of a batch in order; `triggerExecution`, their total, is not among them."""
 
 
 @dataclass(frozen=True)
 class SourceSnapshot:
-    """A source in the last record. Offsets are JSON texts; the lag is in the source's own unit."""
+    """A source in the last progress record.
+
+    Offsets are JSON texts. `lag` is in the source's own unit, None if it is unknown.
+    """
 
     description: str
     start_offset: str | None = None
@@ -38,7 +41,7 @@ class SourceSnapshot:
 
 @dataclass(frozen=True)
 class BatchSnapshot:
-    """A batch that was run. `output_rows` is None where the sink does not count."""
+    """A batch that has run. `output_rows` is None if the sink does not count rows."""
 
     batch_id: int
     timestamp: str
@@ -50,7 +53,7 @@ class BatchSnapshot:
 
 @dataclass(frozen=True)
 class Totals:
-    """What has added up in this process over all runs of a query."""
+    """Totals over all runs of a query in this process. `late_rows` were dropped by watermark."""
 
     batches: int = 0
     input_rows: int = 0
@@ -63,13 +66,14 @@ class Totals:
 
 @dataclass(frozen=True)
 class QuerySnapshot:
-    """A query at one moment. No text in it holds a secret.
+    """The state of a query at one moment, with secrets redacted from all texts.
 
-    Times ending in `_at` are seconds since 1970. Rates are rows per second of the last record,
-    None where there is none. State is None for a query that keeps none. `error` is what the query
-    last died of, in this run or in an earlier one of this process. One that waits to be started
-    again after a failure is `restarting`, with the figures of the run that failed. `trigger_age` is
-    how many seconds the trigger that runs has been running, None between triggers.
+    Returned by `penstock.snapshots()`. Fields that end in `_at` are seconds since the epoch. Rates
+    are rows per second of the last progress record, None if there is none. `state_rows` and
+    `state_memory_bytes` are None for a stateless query. `error` is the last failure of the query
+    in this process. `condition` is `restarting` while a restart is pending; the other fields are
+    then those of the run that failed. `trigger_age` is the number of seconds since the active
+    trigger began, None between triggers.
     """
 
     id: str
@@ -103,27 +107,28 @@ class QuerySnapshot:
 
     @property
     def label(self) -> str:
-        """The name, or as much of the id as tells it from others."""
+        """The name of the query or, without one, the first eight characters of its id."""
         return self.name or self.id[:8]
 
     @property
     def is_over(self) -> bool:
+        """Whether the query has terminated."""
         return self.condition in ("ended", "failed")
 
     @property
     def lag(self) -> int | float | None:
-        """The lags of the sources that have one, added up."""
+        """The sum of the lags of the sources; None if no source has one."""
         lags = [source.lag for source in self.sources if source.lag is not None]
         return sum(lags) if lags else None
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """The HTML that a notebook displays."""
         from penstock.observe.watch_html import html_snapshot
 
         return html_snapshot(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, with the names in Spark's spelling (`inputRowsPerSecond`)."""
+        """A JSON-compatible dict with keys in camel case, as in Spark (`inputRowsPerSecond`)."""
         document: dict[str, Any] = to_json(self)
         document["label"], document["lag"] = self.label, self.lag
         blocker = self.watermark.blocker if self.watermark else None
@@ -132,7 +137,7 @@ class QuerySnapshot:
 
 
 def to_json(value: Any) -> Any:
-    """A snapshot, or any part of one, as what `json.dumps` takes."""
+    """Convert a snapshot, or any part of one, to a value that `json.dumps` accepts."""
     if is_dataclass(value):
         return {_camel(f.name): to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):

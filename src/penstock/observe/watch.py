@@ -1,4 +1,4 @@
-"""Showing queries live, on a thread of its own."""
+"""Shows queries live, on a background thread."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Watch:
-    """Shows snapshots every so often until it is stopped, or until there is no more to come.
+    """Shows snapshots every `refresh` seconds until `stop` is called or `is_over` is true.
 
-    It only ever reads. If showing fails, that is logged and the watch is over; the queries do not
-    notice. However it ends, the view is closed. Also a context manager: stopped at its end. Raises
-    ValueError, before the view is made, for a `refresh` that is no time.
+    It never changes a query. If the view raises, the error is logged, the watch ends, and the
+    queries are not affected. The view is closed in every case. As a context manager, the watch is
+    stopped at the end of the block. Raises ValueError, before the view is created, if `refresh` is
+    not positive.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Watch:
         is_over: Callable[[Sequence[QuerySnapshot]], bool] = lambda snapshots: False,
     ) -> None:
         if refresh <= 0:
-            raise ValueError(f"refresh is to be more than 0 seconds, not {refresh}")
+            raise ValueError(f"refresh must be more than 0 seconds, not {refresh}")
         self._source = source
         self._view = make_view()
         self._refresh = refresh
@@ -43,17 +44,17 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Show how things are once more, and no longer. Doing it twice is fine."""
+        """Show the queries a last time and end the watch. Calling it again has no effect."""
         self._stop.set()
         self._thread.join()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until there is no more to come; whether that is so."""
+        """Wait until the watch has ended; returns whether it has within `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: in a line while the view is live, then as a table."""
+        """The HTML that a notebook displays: one line while the watch is live, then a table."""
         if self._thread.is_alive():
             return "<small>live, until <code>stop()</code> of this watch is called</small>"
         return html_table(self._source())
@@ -69,7 +70,7 @@ class Watch:
             with contextlib.closing(self._view):
                 self._show_until_over()
         except Exception:
-            _logger.warning("The watch has failed; the queries go on", exc_info=True)
+            _logger.warning("The watch has failed; the queries continue", exc_info=True)
 
     def _show_until_over(self) -> None:
         over = False
@@ -83,15 +84,19 @@ class Watch:
 
 
 def watch(*, refresh: float = 0.5) -> Watch:
-    """Show every query of this process live, until the watch is stopped.
+    """Show the queries of this process live, until `stop` of the returned watch is called.
 
-    As a table in a terminal, as HTML in a notebook, else as a line for each batch.
+    Shows a table in a terminal, HTML in a notebook, and elsewhere one line per batch on standard
+    error. Updates every `refresh` seconds. The watch is also a context manager:
+
+        with penstock.watch():
+            query.awaitTermination()
     """
-    return Watch(OBSERVATORY.snapshots, view_of_this_place, refresh=refresh)
+    return Watch(OBSERVATORY.snapshots, default_view, refresh=refresh)
 
 
 def watch_query(query_id: str, *, refresh: float = 0.5) -> Watch:
-    """Show one query live, until it has ended or the watch is stopped."""
+    """Show one query live, until it has terminated or the watch is stopped."""
 
     def source() -> list[QuerySnapshot]:
         snapshot = OBSERVATORY.snapshot(query_id)
@@ -100,11 +105,11 @@ def watch_query(query_id: str, *, refresh: float = 0.5) -> Watch:
     def is_over(snapshots: Sequence[QuerySnapshot]) -> bool:
         return all(snapshot.is_over for snapshot in snapshots)
 
-    return Watch(source, view_of_this_place, refresh=refresh, is_over=is_over)
+    return Watch(source, default_view, refresh=refresh, is_over=is_over)
 
 
-def view_of_this_place() -> View:
-    """The view for where this program runs: notebook, terminal or neither."""
+def default_view() -> View:
+    """A view for the environment: a notebook, a terminal, or lines on standard error."""
     view = notebook_view()
     if view is not None:
         return view

@@ -1,4 +1,4 @@
-"""The queries as HTML, for notebooks."""
+"""Renders queries as HTML, for notebooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLOURS = dict(
         strict=True,
     )
 )
-"""Told apart by everybody, also by those who see no red or green."""
+"""The colours of the phases, distinguishable with colour blindness (Okabe and Ito's palette)."""
 
 _HEADINGS = (
     "query",
@@ -33,7 +33,7 @@ _HEADINGS = (
 
 
 class HtmlView(View):
-    """A table in the output of a notebook's cell, which is replaced at each update."""
+    """A table in the output of a notebook cell that is replaced at each update."""
 
     def __init__(self, show_html: Callable[[str], None]) -> None:
         self._show_html = show_html
@@ -43,7 +43,7 @@ class HtmlView(View):
 
 
 def notebook_view() -> HtmlView | None:
-    """The view for the cell that is run now; None outside a notebook."""
+    """A view in the output of the current notebook cell; None outside a notebook."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -56,7 +56,7 @@ def notebook_view() -> HtmlView | None:
 
 
 def html_table(snapshots: Sequence[QuerySnapshot]) -> str:
-    """All queries as one table, with its own style and nothing from outside."""
+    """All queries as one table with inline styles and no external resources."""
     if not snapshots:
         return "<i>no query yet</i>"
     rows = "".join(_row(snapshot) for snapshot in snapshots)
@@ -65,7 +65,7 @@ def html_table(snapshots: Sequence[QuerySnapshot]) -> str:
 
 
 def html_snapshot(snapshot: QuerySnapshot) -> str:
-    """One query: what the table of all has, and its sources and its sink."""
+    """One query as the table of `html_table`, followed by its sources, sink and checkpoint."""
     rows = "".join(
         _cells(
             escape(source.description),

@@ -1,4 +1,4 @@
-"""The queries in a terminal as a table that updates, and elsewhere as lines."""
+"""Views of the queries: a live table in a terminal, and lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _CONDITIONS = {
 
 
 class View(ABC):
-    """A place where snapshots are shown. Used by one thread."""
+    """An output that shows snapshots. Used by one thread."""
 
     @abstractmethod
     def show(self, snapshots: Sequence[QuerySnapshot]) -> None:
-        """Show these in place of what was shown before."""
+        """Show these snapshots in place of the previous ones."""
 
     def close(self) -> None:
-        """Nothing more will be shown."""
+        """Release the output. `show` is not called after this."""
 
 
 class TableView(View):
-    """A table that stays at the bottom of a terminal. What the program prints goes above it."""
+    """A table at the bottom of a terminal; the output of the program is printed above it."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._live = Live(
@@ -61,7 +61,7 @@ class TableView(View):
 
 
 def table(snapshots: Sequence[QuerySnapshot]) -> RenderableType:
-    """All queries, with a key to the bars and what is wrong with them below."""
+    """The table of all queries, with the legend of the bars and the problems below it."""
     if not snapshots:
         return Text("no query yet", style="dim")
     notes = [note for snapshot in snapshots for note in _notes(snapshot)]
@@ -70,23 +70,23 @@ def table(snapshots: Sequence[QuerySnapshot]) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the table. Where there is no room for all, those with more worth come first."""
+    """A column of the table. Columns of low priority are left out where there is no room."""
 
     heading: str
-    worth: int
+    priority: int
     cell: Callable[[QuerySnapshot], RenderableType]
     justify: Literal["left", "right"] = "left"
 
 
 class _FittedTable:
-    """The table with as many columns as there is room for, each in full."""
+    """The table with as many columns as fit the width, none of them cut."""
 
     def __init__(self, snapshots: Sequence[QuerySnapshot]) -> None:
         self._snapshots = snapshots
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns: list[_Column] = []
-        for column in sorted(_COLUMNS, key=lambda column: -column.worth):
+        for column in sorted(_COLUMNS, key=lambda column: -column.priority):
             wider = [other for other in _COLUMNS if other in columns or other is column]
             if not columns or self._width(console, options, wider) <= options.max_width:
                 columns = wider
@@ -134,7 +134,7 @@ _COLUMNS = (
 
 
 def bar(snapshot: QuerySnapshot) -> Text:
-    """The phases of the last batch, each as long as its share of the time."""
+    """The phases of the last batch as a bar, each with a length proportional to its time."""
     text = Text()
     for phase, cells in figures.phase_shares(snapshot.phases, _BAR_WIDTH):
         text.append("█" * cells, style=_COLOURS.get(phase, "white"))
@@ -163,7 +163,7 @@ def _key(snapshots: Sequence[QuerySnapshot]) -> Text:
 
 
 class LinesView(View):
-    """A line for each batch, and one for each change of condition."""
+    """Prints a line for each batch and for each change of condition."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -188,7 +188,7 @@ class LinesView(View):
 
 
 def _line(snapshot: QuerySnapshot, batch: BatchSnapshot) -> str:
-    """A batch in words; lag, watermark and state only where it is the last one."""
+    """The text of a batch; lag, watermark and state are added for the last batch only."""
     parts = [f"{batch.input_rows} rows in {figures.duration(batch.duration_ms)}"]
     if batch.output_rows is not None:
         parts.append(f"{batch.output_rows} rows out")

@@ -1,4 +1,4 @@
-"""Where a query's watermark stands, and which of its inputs keeps it there."""
+"""The report of a query's watermark and the watermarks of its inputs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from penstock.engine.watermark import WatermarkOperator
 
 @dataclass(frozen=True)
 class WatermarkInput:
-    """One input with a watermark of its own: the latest event it has seen, less its delay.
+    """The watermark of one input: its latest event time minus its delay.
 
-    `watermark_ms` is None while it has seen no event in this run. `is_decisive` says that the
-    query's watermark cannot pass this one: the others are as far or, under the policy, don't count.
+    `watermark_ms` is None while the input has had no event in this run. `is_decisive` is true if
+    the policy selects this watermark: the smallest of all inputs with the policy `min`, the
+    largest with `max`.
     """
 
     operator_id: str
@@ -28,7 +29,7 @@ class WatermarkInput:
 
     @property
     def label(self) -> str:
-        """The column, and where it comes from."""
+        """The event-time column and the sources it is read from."""
         sources = ", ".join(self.sources)
         column = self.column or self.operator_id
         return f"{column} of {sources}" if sources else column
@@ -36,7 +37,7 @@ class WatermarkInput:
 
 @dataclass(frozen=True)
 class WatermarkReport:
-    """The watermark of a query and of each of its inputs. `str()` tells it to people."""
+    """The watermark of a query and of each of its inputs. `str()` formats it as text."""
 
     policy: str
     watermark_ms: int
@@ -44,9 +45,10 @@ class WatermarkReport:
 
     @property
     def blocker(self) -> WatermarkInput | None:
-        """The input that keeps the watermark from moving on; None if they all keep pace.
+        """The input that keeps the watermark from advancing; None if there is none.
 
-        A single input is only ever a blocker while it has seen no event.
+        With one input, or with all inputs at the same watermark, an input is a blocker only while
+        it has had no event.
         """
         decisive = [entry for entry in self.inputs if entry.is_decisive]
         if not decisive:
@@ -57,7 +59,7 @@ class WatermarkReport:
         return decisive[0]
 
     def redacted(self, redact: Callable[[str], str]) -> WatermarkReport:
-        """The same with the names of sources as they may be shown."""
+        """A copy with `redact` applied to the names of the sources."""
         inputs = (
             replace(entry, sources=tuple(redact(source) for source in entry.sources))
             for entry in self.inputs
@@ -70,7 +72,7 @@ class WatermarkReport:
         return "\n".join([self._head(), *(f"  {self._line(entry)}" for entry in self.inputs)])
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """The HTML that a notebook displays."""
         head = f"<div>{escape(self._head())}</div>"
         if not self.inputs:
             return head
@@ -83,7 +85,7 @@ class WatermarkReport:
             + "</tr>"
             for entry in self.inputs
         )
-        headings = ("input", "stands", "delay", "")
+        headings = ("input", "watermark", "delay", "")
         columns = "".join(f"<th style='text-align:left'>{heading}</th>" for heading in headings)
         return f"{head}<table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -105,7 +107,7 @@ class WatermarkReport:
 
 
 def report_watermark(runtime: QueryRuntime | None) -> WatermarkReport:
-    """The report of a running query; an empty one of a query that has not got to its sources."""
+    """The report of a running query; without inputs if its sources are not initialized yet."""
     if runtime is None:
         return WatermarkReport("min", 0, ())
     tracker = runtime.watermark
@@ -123,10 +125,10 @@ def make_report(
     operators: Sequence[WatermarkOperator],
     watermarks: Mapping[str, int | None],
 ) -> WatermarkReport:
-    """The report, from what each operator is and where it stands."""
-    standing = [watermarks.get(operator.operator_id) or 0 for operator in operators]
+    """Build the report from the operators and their watermarks by operator id."""
+    own = [watermarks.get(operator.operator_id) or 0 for operator in operators]
     choose = max if policy == "max" else min
-    chosen = choose(standing, default=0)
+    chosen = choose(own, default=0)
     inputs = tuple(
         WatermarkInput(
             operator_id=operator.operator_id,
@@ -134,9 +136,9 @@ def make_report(
             sources=operator.sources,
             delay_ms=operator.delay_ms,
             watermark_ms=watermarks.get(operator.operator_id),
-            is_decisive=stands_at == chosen,
+            is_decisive=watermark == chosen,
         )
-        for operator, stands_at in zip(operators, standing, strict=True)
+        for operator, watermark in zip(operators, own, strict=True)
     )
     return WatermarkReport(policy, watermark_ms, inputs)
 

@@ -14,7 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from penstock.observe.health import DEFAULT_STALL_SECONDS, judge
+from penstock.observe.health import DEFAULT_STALL_SECONDS, check_health
 from penstock.observe.histogram import HistogramSnapshot
 from penstock.observe.observatory import snapshots
 from penstock.observe.snapshot import QuerySnapshot
@@ -69,7 +69,7 @@ def serve_metrics(
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             return Response(body=encode(registry), content_type=content_type)
         if request.path == "/healthz":
-            health = judge(source(), stall_seconds)
+            health = check_health(source(), stall_seconds)
             return Response.json(health.to_dict(), 200 if health.is_healthy else 503)
         return Response.error(404, "there are /metrics and /healthz")
 

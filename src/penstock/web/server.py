@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.api.manager import stop_run_at_boundary
-from penstock.observe.health import DEFAULT_STALL_SECONDS, judge
+from penstock.observe.health import DEFAULT_STALL_SECONDS, check_health
 from penstock.observe.observatory import snapshots
 from penstock.observe.snapshot import QuerySnapshot
 from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
@@ -75,7 +75,7 @@ class WebServer(HttpServer):
         queries = list(self._source())
         return {
             "now": time.time(),
-            "health": judge(queries, self._stall_seconds).to_dict(),
+            "health": check_health(queries, self._stall_seconds).to_dict(),
             "queries": [query.to_dict() for query in queries],
         }
 
