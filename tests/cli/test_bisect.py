@@ -193,4 +193,4 @@ def test_a_script_that_does_not_start_the_query(tmp_path: Path) -> None:
     command = ["bisect", str(script), "--checkpoint", str(checkpoint), "--own", "a"]
     result = CliRunner().invoke(app, [*command, "--", "--batch", "1"])
     assert result.exit_code == 2
-    assert f"ended with 0 and did not start a query on {checkpoint}." in result.stderr
+    assert f"exited with code 0 and did not start a query on {checkpoint}." in result.stderr

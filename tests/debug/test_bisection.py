@@ -1,4 +1,4 @@
-"""A batch that fails, narrowed on real Spark; the checkpoint stays as it is, byte for byte."""
+"""Bisection of a failing batch on Spark; the checkpoint is not changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXTENDED = pytest.mark.extended
 
 
 def files_on_disk(directory: Path) -> dict[str, tuple[bytes, int]]:
-    """All files but those that tasks of the query that died may still be about to remove."""
+    """All files except those that tasks of the failed query may still be removing."""
     return {
         str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in directory.rglob("*")
@@ -30,7 +30,7 @@ def files_on_disk(directory: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def fail_on(df: DataFrame, column: str, bad: Any) -> DataFrame:
-    """The stream, dying of one value in a column."""
+    """The stream with an error raised for one value of a column."""
     failing = F.when(F.col(column) == bad, F.raise_error(F.lit("bad row"))).otherwise(F.col(column))
     return df.withColumn(column, failing.cast(df.schema[column].dataType))
 
@@ -57,7 +57,7 @@ def bisect(
     return report
 
 
-def test_numbers_of_a_source_in_python(session: SparkSession, checkpoint: Path) -> None:
+def test_a_python_source_is_narrowed_to_one_row(session: SparkSession, checkpoint: Path) -> None:
     numbers = Numbers(4, at_most=16)
     good = read_stream(numbers, session)
     write_stream(good).format("noop").trigger(once=True).start(
@@ -66,10 +66,10 @@ def test_numbers_of_a_source_in_python(session: SparkSession, checkpoint: Path) 
     numbers.available = 20
     df = fail_on(good, "n", 14)
     run_until_it_dies(df, checkpoint)
-    numbers.available = 50  # what has come since is not in the batch
+    numbers.available = 50  # newer data, which is not in the batch
     committed = list(numbers.committed)
     report = bisect(df, checkpoint)
-    assert numbers.committed == committed  # the source is not told that anything is done
+    assert numbers.committed == committed  # nothing is committed to the source
     (found,) = report.smallest
     assert (found.start, found.end, found.size) == ("14", "15", 1)
     assert report.batch_id == 1
@@ -114,17 +114,17 @@ def test_a_checkpoint_without_a_failing_batch(session: SparkSession, checkpoint:
     write_stream(df).format("noop").trigger(once=True).start(
         checkpointLocation=str(checkpoint)
     ).awaitTermination()
-    with pytest.raises(MissingBatchError, match=r"the newest, 0, is done. Name the batch"):
+    with pytest.raises(MissingBatchError, match=r"the newest, 0, is committed. Give the batch"):
         bisect(df, checkpoint)
     with pytest.raises(MissingBatchError, match="batch 3 doesn't exist"):
         bisect(df, checkpoint, batch=3)
 
 
 @pytest.mark.extended
-def test_files_of_a_query_with_state(
+def test_the_file_that_fails_in_a_stateful_query(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
-    """Groups that only fail when their count, kept in state, gets too high; and a compacted log."""
+    """A group fails when its count in the state is too high; the file source log is compacted."""
     session.conf.set("spark.sql.streaming.fileSource.log.compactInterval", "2")
     files = LineFiles(tmp_path / "in")
     for name in "abcd":
@@ -150,7 +150,7 @@ def test_files_of_a_query_with_state(
 
 
 @pytest.mark.extended
-def test_a_batch_of_the_past_by_its_number(session: SparkSession, checkpoint: Path) -> None:
+def test_a_committed_batch_by_its_number(session: SparkSession, checkpoint: Path) -> None:
     good = read_stream(Numbers(20, at_most=5), session)
     query = write_stream(good).format("noop").start(checkpointLocation=str(checkpoint))
     query.processAllAvailable()
@@ -172,7 +172,7 @@ def test_the_first_batch_when_there_are_more(session: SparkSession, checkpoint: 
 
 
 @pytest.mark.extended
-def test_state_that_is_no_longer_there(session: SparkSession, checkpoint: Path) -> None:
+def test_a_batch_whose_state_is_no_longer_retained(session: SparkSession, checkpoint: Path) -> None:
     good = read_stream(Numbers(9, at_most=3), session).groupBy("n").count()
     writer = write_stream(good).format("noop").outputMode("update")
     running = writer.start(checkpointLocation=str(checkpoint))
@@ -185,7 +185,7 @@ def test_state_that_is_no_longer_there(session: SparkSession, checkpoint: Path) 
 
 
 @pytest.mark.extended
-def test_two_sources_are_told_apart(session: SparkSession, checkpoint: Path) -> None:
+def test_the_report_names_the_source_of_each_range(session: SparkSession, checkpoint: Path) -> None:
     frames = [read_stream(Numbers(6), session), fail_on(read_stream(Numbers(5), session), "n", 3)]
     df = frames[0].union(frames[1])
     run_until_it_dies(df, checkpoint)
@@ -194,7 +194,7 @@ def test_two_sources_are_told_apart(session: SparkSession, checkpoint: Path) -> 
 
 
 @pytest.mark.extended
-def test_a_failure_that_takes_more_than_one_part(session: SparkSession, checkpoint: Path) -> None:
+def test_a_failure_that_needs_both_halves(session: SparkSession, checkpoint: Path) -> None:
     def refuse_many(batch: DataFrame, batch_id: int) -> None:
         if batch.count() > 5:
             raise ValueError("too many rows")
@@ -209,11 +209,11 @@ def test_a_failure_that_takes_more_than_one_part(session: SparkSession, checkpoi
     assert [(one.start, one.end) for one in report.smallest] == [(None, "8")]
     assert report.is_together
     assert report.error == "ValueError: too many rows"
-    assert "It takes all of it" in str(report)
+    assert "Only the whole part fails" in str(report)
 
 
 @pytest.mark.extended
-def test_nothing_is_late_that_was_not(session: SparkSession, checkpoint: Path) -> None:
+def test_trials_keep_the_watermark_of_the_batch(session: SparkSession, checkpoint: Path) -> None:
     """A row that is behind the others of its batch, but not behind the batch's watermark."""
 
     class Backwards(Numbers):

@@ -1,4 +1,4 @@
-"""A batch of the past as ordinary DataFrames."""
+"""Replay of a recorded batch as ordinary DataFrames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.streams import LineFiles, Numbers, column, run_available
 
 
 def run(frame: DataFrame, checkpoint: Path) -> dict[int, list[tuple[object, ...]]]:
-    """Run all there is; the rows that each batch handed to its sink."""
+    """Run until all data is processed; returns the rows that each batch passed to its sink."""
     batches: dict[int, list[tuple[object, ...]]] = {}
 
     def keep(batch: DataFrame, batch_id: int) -> None:
@@ -59,7 +59,7 @@ def test_a_batch_of_files(session: SparkSession, tmp_path: Path, checkpoint: Pat
     assert files_on_disk(checkpoint) == before
 
 
-def test_by_default_it_is_the_last_batch_planned(session: SparkSession, checkpoint: Path) -> None:
+def test_the_default_is_the_last_planned_batch(session: SparkSession, checkpoint: Path) -> None:
     def fail_at_one(batch: DataFrame, batch_id: int) -> None:
         if batch_id == 1:
             raise ValueError("bad row")
@@ -107,7 +107,9 @@ def test_several_sources_of_which_one_has_nothing_new(
         _ = replay.input
 
 
-def test_of_a_query_with_state_there_is_the_input(session: SparkSession, checkpoint: Path) -> None:
+def test_a_stateful_query_has_an_input_and_no_output(
+    session: SparkSession, checkpoint: Path
+) -> None:
     query = read_stream(Numbers(4), session).groupBy((F.col("n") % 2).alias("odd")).count()
     writer = write_stream(query).format("noop").outputMode("update").trigger(once=True)
     writer.start(checkpointLocation=str(checkpoint)).awaitTermination()
@@ -120,7 +122,7 @@ def test_of_a_query_with_state_there_is_the_input(session: SparkSession, checkpo
     assert files_on_disk(checkpoint) == before
 
 
-def test_a_batch_that_is_not_there(session: SparkSession, checkpoint: Path) -> None:
+def test_a_missing_batch(session: SparkSession, checkpoint: Path) -> None:
     query = read_stream(Numbers(4), session)
     for directory in (checkpoint, checkpoint.parent):
         with pytest.raises(MissingBatchError, match=r"is not a checkpoint.*checkpointLocation"):

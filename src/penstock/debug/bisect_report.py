@@ -1,4 +1,4 @@
-"""What bisecting a batch has found out, for people and for programs."""
+"""The result of a bisection, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _FILES_SHOWN = 3
 
 @dataclass(frozen=True)
 class SourceRange:
-    """What a part of a batch takes from one source.
+    """The data that a part of a batch reads from one source.
 
-    After the offset `start` up to `end`, JSON texts; of a source of files it is `files` instead.
+    The range after the offset `start` up to and including `end`, as JSON texts; for a file source
+    the paths in `files` instead. `size` is the number of `unit`s, None if it is unknown.
     """
 
     source: str
@@ -38,7 +39,7 @@ class SourceRange:
 
     @property
     def amount(self) -> str:
-        """How much it is, as far as that is known."""
+        """The size with its unit, `a range` if the size is unknown."""
         if self.size is None:
             return "a range"
         return f"{self.size} {self.unit}{'' if self.size == 1 else 's'}"
@@ -64,7 +65,7 @@ class SourceRange:
 
 @dataclass(frozen=True)
 class BisectTrial:
-    """A part of the batch that was run, and what it died of; None if it did not."""
+    """A part of the batch that was run, and its error; None if it did not fail."""
 
     number: int
     ranges: tuple[SourceRange, ...]
@@ -85,9 +86,11 @@ class BisectTrial:
 
 @dataclass(frozen=True)
 class BisectReport:
-    """The trials, and the smallest part that fails; none if the whole batch did not.
+    """The trials, and in `smallest` the smallest part that fails.
 
-    `is_together` if both halves of that part were run one after the other and neither failed.
+    `smallest` is empty and `error` None if the whole batch did not fail. `is_together` is true if
+    the two halves of the smallest part were run one after the other and neither failed.
+    `is_planned` is true if the batch is not committed, `has_state` if the query is stateful.
     """
 
     checkpoint: str
@@ -106,11 +109,11 @@ class BisectReport:
 
     @property
     def hints(self) -> list[str]:
-        """What to do next."""
+        """Sentences that recommend what to do next."""
         if not self.is_found:
             return [
                 "If the failure is in the sink, or in a foreachBatch or foreach function, repeat "
-                "with --with-sink. If the cause is gone, start the query again.",
+                "with --with-sink. If the cause has been fixed, start the query again.",
             ]
         place = f'penstock.replay(df, "{self.checkpoint}", {self.batch_id})'
         hints = [f"The batch as ordinary DataFrames: {place}.input"]
@@ -122,7 +125,7 @@ class BisectReport:
             way = "after the range: penstock checkpoint replan, then set-offset, on"
         else:
             way = "without the whole batch: penstock checkpoint skip"
-        hints.append(f"To go on {way} {self.checkpoint}")
+        hints.append(f"To continue {way} {self.checkpoint}")
         return hints
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,17 +154,17 @@ class BisectReport:
             if not one.files:
                 lines += [f"    after  {one.start or 'the beginning'}", f"    up to  {one.end}"]
         if self.is_together:
-            lines.append("  It takes all of it: its two halves, one after the other, do not fail.")
+            lines.append("  Only the whole part fails: its two halves, run in order, do not.")
         return [*lines, f"  {self.error}"]
 
 
 def ranges_of(part: BatchPart) -> tuple[SourceRange, ...]:
-    """What a part takes from each source that has data in it."""
+    """The range of each source that has data in a part."""
     return tuple(SourceRange.of(one) for one in part.with_data)
 
 
 def brief(error: BaseException) -> str:
-    """An error in one line: of a Python traceback the last, of anything else the first."""
+    """An error in one line: the last line of a Python traceback, else the first line."""
     text = str(error).partition("JVM stacktrace:")[0].strip()
     lines = [line for line in text.splitlines() if line.strip()]
     name = type(error).__name__
@@ -172,6 +175,6 @@ def brief(error: BaseException) -> str:
 
 
 def _after_traceback(lines: Sequence[str]) -> list[str]:
-    """The lines of a traceback that are not its frames: the error that it is of."""
+    """The lines after the frames of the last traceback: the error itself."""
     starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent")]
     return [line for line in lines[starts[-1] + 1 :] if line[0] != " "] if starts else []

@@ -1,4 +1,4 @@
-"""Bisecting the batch of a query that a script starts."""
+"""Bisects a batch of a query that a script starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 
 
 class ScriptOverError(SystemExit):
-    """Ends the script: what it was run for is done."""
+    """Ends the script after the bisection."""
 
 
 def bisect_script(
@@ -38,28 +38,29 @@ def bisect_script(
 ) -> BisectReport:
     """Run a script as `penstock run` does until it starts the query of the checkpoint.
 
-    That query is bisected in place of its start, and the script ends there. Other queries that it
-    starts are not run: they look as if they had ended at once. The rows go nowhere, unless
-    `with_sink`: then the script's own function or Python sink gets those of each trial.
+    The batch is bisected in place of that start, and then the script is ended. Other queries that
+    the script starts are not run; their handles are those of terminated queries. The rows are
+    discarded, unless `with_sink`: then the script's own function or Python sink is called with the
+    rows of each trial.
 
-    Raises what keeps the batch from being bisected, ExecutionError if the script does not start
-    the query, and KeyboardInterrupt if it is stopped.
+    Raises PenstockError if the batch cannot be bisected, ExecutionError if the script does not
+    start the query, and KeyboardInterrupt if it is interrupted.
     """
-    catcher = _Catcher(bisection, with_sink)
-    with PROCESS.started_by(catcher), _pyspark_not_telling_of_errors():
+    interceptor = _Interceptor(bisection, with_sink)
+    with PROCESS.started_by(interceptor), _pyspark_error_logs_disabled():
         code = run_script(script, arguments, {**_QUIET, **conf})
-    if catcher.error is not None:
-        raise catcher.error
-    if catcher.report is not None:
-        return catcher.report
+    if interceptor.error is not None:
+        raise interceptor.error
+    if interceptor.report is not None:
+        return interceptor.report
     if code in (Outcome.INTERRUPTED, Outcome.TERMINATED):
         raise KeyboardInterrupt
-    raise ExecutionError(catcher.why_nothing(script, code))
+    raise ExecutionError(interceptor.not_started_message(script, code))
 
 
 @contextmanager
-def _pyspark_not_telling_of_errors() -> Iterator[None]:
-    """Keep PySpark from logging each error that has a place in the query: the trials tell of it."""
+def _pyspark_error_logs_disabled() -> Iterator[None]:
+    """Disable PySpark's log of errors with a query context: the trials report these errors."""
     loggers = [
         PySparkLogger.getLogger(name)
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -74,8 +75,8 @@ def _pyspark_not_telling_of_errors() -> Iterator[None]:
             logger.disabled = disabled
 
 
-class _Catcher:
-    """Waits for the query of the checkpoint, and bisects its batch."""
+class _Interceptor:
+    """Called in place of each start; bisects the batch of the query of the checkpoint."""
 
     def __init__(self, bisection: Bisection, with_sink: bool) -> None:
         self._bisection = bisection
@@ -97,16 +98,17 @@ class _Catcher:
         except (PenstockError, KeyboardInterrupt) as exc:
             self.error = exc
         except Exception as exc:
-            self.error = ExecutionError(f"The batch could not be run again. {brief(exc)}")
+            self.error = ExecutionError(f"The batch could not be bisected: {brief(exc)}")
             self.error.__cause__ = exc
         raise ScriptOverError(0)
 
-    def why_nothing(self, script: str | os.PathLike[str], code: int) -> str:
-        started = f" It started others, on {', '.join(self._others)}." if self._others else ""
+    def not_started_message(self, script: str | os.PathLike[str], code: int) -> str:
+        """The error message for a script that did not start the query of the checkpoint."""
+        others = f" It started queries on {', '.join(self._others)}." if self._others else ""
         return (
-            f"{script} ended with {code} and did not start a query on {self._bisection.root}."
-            f"{started} Give the script the arguments it is run with; options that bisect has too "
-            "come after --."
+            f"{script} exited with code {code} and did not start a query on "
+            f"{self._bisection.root}.{others} Pass the arguments that the script is normally run "
+            "with, after -- if they look like options of bisect."
         )
 
     def _sink(self, start: QueryStart) -> SinkRequest:
@@ -115,15 +117,15 @@ class _Catcher:
             return SinkRequest("noop", sink.output_mode, name=sink.name)
         if sink.batch_function is None and sink.foreach is None:
             raise UnsupportedError(
-                f"The trials cannot run with the sink {sink.format}: it would keep what they "
-                "write, or skip it for the ids of their batches. Only functions given to "
-                "foreachBatch and foreach and sinks written in Python can; leave --with-sink out."
+                f"The trials cannot run with the sink {sink.format}: it would keep the rows of the "
+                "trials, or skip them because of their batch ids. --with-sink works with "
+                "foreachBatch, foreach and sinks written in Python; repeat without it."
             )
         return sink
 
 
 def _location_of(start: QueryStart) -> str | None:
-    """The local directory of a query's checkpoint; None if it has none that is known."""
+    """The checkpoint location of a start, as a path if it is local; None if it is temporary."""
     location = start.request.sink.option("checkpointLocation")
     if location is None:
         parent = start.df.sparkSession.conf.get(_DEFAULT_LOCATION, None)

@@ -1,14 +1,14 @@
-"""Narrowing a batch that fails to the smallest part of it that does.
+"""Narrows a failing batch to the smallest part of it that fails.
 
-Nothing happens to the checkpoint: it is copied, and the trials run on copies of the copy.
+The checkpoint is not changed: it is copied, and the trials run on copies of that copy.
 
 1. The checkpoint is copied as it was before the batch.
-2. The whole batch is planned in a copy of that and run. If it does not fail, that is the result.
-3. What fails is cut in two. The first half is run from where the failing part begins; if it fails,
-   it is what is cut next.
-4. If it does not, its copy, with the state it has left there, is where the second half is run from.
-   If that fails, it is what is cut next; if not, the failure takes both halves.
-5. This ends with a part that cannot be cut.
+2. The whole batch is planned in a copy of that and run. If it does not fail, the bisection ends.
+3. The failing part is split in two, and the first half is run on a copy of the checkpoint as it
+   was before the failing part. If it fails, the search continues with it.
+4. Otherwise the second half is run on the checkpoint that the first half left, with its state. If
+   it fails, the search continues with it; if not, only both halves together fail.
+5. The search ends with a part that cannot be split.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NOT_FOR_TRIALS = {"checkpointlocation", "queryname"}
 
 
 class Bisection:
-    """A batch of a checkpoint to be bisected, by default the one that is planned and not done.
+    """The bisection of one batch of a checkpoint, by default the planned, uncommitted one.
 
-    It is copied at once, to below `work`; the checkpoint may be used again meanwhile. `tell` is
-    called after each trial. Raises CheckpointError if there is no such batch, or if the checkpoint
-    no longer holds what it started from.
+    The constructor copies the checkpoint to `work`; the original may be used again after that.
+    `tell` is called after each trial. Raises CheckpointError if there is no such batch, or if the
+    checkpoint no longer has the offsets and the state that the batch started from.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Bisection:
         self._next_batch = self.batch_id
 
     def run(self, df: DataFrame, sink: SinkRequest, hooks: Hooks | None = None) -> BisectReport:
-        """Narrow the batch of the query that `df` and `sink` make. It may be called once.
+        """Bisect the batch of the query that consists of `df` and `sink`. Call it only once.
 
-        Raises UnsupportedError if no source of the query can be narrowed.
+        Raises UnsupportedError if no source of the query can be read in parts.
         """
         with _quietly(df), contextlib.closing(self._bound(df)) as batch:
             whole = batch.whole()
@@ -107,7 +107,7 @@ class Bisection:
         )
 
     def _bound(self, df: DataFrame) -> BisectedBatch:
-        """The batch with its sources, which keep their own files apart from the trials'."""
+        """The batch bound to its sources, whose own files are kept apart from the trials'."""
         probe = self._work / "probe"
         shutil.copytree(self._base, probe, ignore=shutil.ignore_patterns("state"))
         offset_log = CheckpointView(probe).directory.offset_log
@@ -123,7 +123,10 @@ class Bisection:
         sink: SinkRequest,
         hooks: Hooks | None,
     ) -> BaseException | None:
-        """Run a part; what it dies of. If it does not, the next part is run from where it ends."""
+        """Run a part and return its error.
+
+        If it does not fail, its checkpoint becomes the base of the next trial.
+        """
         number = len(self._trials) + 1
         trial = self._work / f"trial-{number}"
         last = self._next_batch - 1
@@ -132,7 +135,7 @@ class Bisection:
         error = _run(df, replace(sink, options=_options(sink, trial)), hooks)
         done = CheckpointView(trial).commits.newest == self._next_batch
         if error is None and not done:
-            raise KeyboardInterrupt  # nothing but a signal ends a query in the middle of a batch
+            raise KeyboardInterrupt  # only a signal stops a query in the middle of a batch
         outcome = None if error is None else brief(error)
         self._trials.append(BisectTrial(number, ranges_of(part), outcome))
         self._tell(self._trials[-1])
@@ -149,8 +152,8 @@ def _chosen_batch(view: CheckpointView) -> int:
         raise MissingBatchError(f"{view.root} has no batch yet.")
     if not view.is_planned:
         raise MissingBatchError(
-            f"No batch of {view.root} is planned and not committed: the newest, {newest}, is done. "
-            "Name the batch that is to be bisected with --batch."
+            f"{view.root} has no planned, uncommitted batch: the newest, {newest}, is committed. "
+            "Give the batch to bisect with --batch."
         )
     return newest
 
@@ -159,15 +162,15 @@ def _require_divisible(whole: BatchPart) -> None:
     parts = whole.with_data
     if not parts:
         raise UnsupportedError(
-            "The batch has no new data: it was run for what the state had to give. There is no "
-            "range to narrow."
+            "The batch has no new data, so there is no range to narrow: it only evicts state and "
+            "emits its results."
         )
     is_smallest = parts[0].size == 1 and parts[0].source.supports_admission_control
     if whole.halves() is None and not is_smallest:
         raise UnsupportedError(
             f"A batch of {parts[0].source} cannot be narrowed: the source has no admission control "
-            "or heeds no read limit, so that it cannot be asked for a part of the batch. What the "
-            "batch read can be looked at with penstock.replay."
+            "or ignores read limits, so a part of the batch cannot be read. Use penstock.replay to "
+            "read the input of the batch."
         )
 
 
@@ -177,9 +180,9 @@ def _options(sink: SinkRequest, trial: Path) -> dict[str, str]:
 
 
 def _run(df: DataFrame, sink: SinkRequest, hooks: Hooks | None) -> BaseException | None:
-    """Run the batch that is planned; what it dies of.
+    """Run the planned batch and return its error, None if it does not fail.
 
-    Raises CheckpointError if the query cannot run on the checkpoint at all.
+    Raises CheckpointError if the query cannot run on the checkpoint.
     """
     start = QueryStart(df, StartRequest(sink, OneTimeTrigger(), hooks=hooks))
     query = streams(df.sparkSession).start(start)
@@ -194,7 +197,10 @@ def _run(df: DataFrame, sink: SinkRequest, hooks: Hooks | None) -> BaseException
 
 @contextlib.contextmanager
 def _quietly(df: DataFrame) -> Iterator[None]:
-    """Let trials fail without a word in the logs. Spark's stays off: who bisects is done after."""
+    """Disable the logs of Penstock and Spark in the block, since trials are expected to fail.
+
+    Spark's log is not enabled again: the session is used for nothing else after a bisection.
+    """
     logger = logging.getLogger("penstock")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""Looking into a batch of the past, for instance the one that killed the job."""
+"""Reads a recorded batch of a query again, for instance the batch that failed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from penstock.spark.replay.replayed_batch import ReplayedBatch
 
 
 class Replay:
-    """One batch of a query, from its recorded offsets, as ordinary DataFrames.
+    """One batch of a query as ordinary DataFrames, from its recorded offsets.
 
-    Nothing is written, no sink is called, and no source is told that anything is done. The frames
-    have the settings, the timestamp and the watermark that the batch was decided with. They are
-    computed when they are used, from what the sources still have: files that were removed, or
-    records that have expired, fail as the source fails.
+    Returned by `penstock.replay`. Nothing is written, no sink is called, and nothing is committed
+    to a source. The DataFrames have the settings, the timestamp and the watermark that the offset
+    log records for the batch. They are computed when they are used, from the data that the sources
+    still have: if files were removed or records have expired, the source raises its own error. Also
+    a context manager, which calls `close`.
     """
 
     def __init__(self, batch: ReplayedBatch) -> None:
@@ -25,50 +26,55 @@ class Replay:
 
     @property
     def batch_id(self) -> int:
+        """The id of the batch."""
         return self._batch.batch_id
 
     @property
     def timestamp_ms(self) -> int:
-        """What `current_timestamp()` is in the batch."""
+        """The value of `current_timestamp()` in the batch, in milliseconds since the epoch."""
         return self._batch.metadata.batch_timestamp_ms
 
     @property
     def watermark_ms(self) -> int:
+        """The watermark of the batch, in milliseconds since the epoch."""
         return self._batch.metadata.batch_watermark_ms
 
     @property
     def is_stateful(self) -> bool:
-        """Whether the query keeps state, so that its output cannot be replayed."""
+        """Whether the query is stateful, so that `output` is not available."""
         return self._batch.is_stateful
 
     @property
     def offsets(self) -> Mapping[str, tuple[str | None, str | None]]:
-        """By source, the offsets it is read after and up to, as JSON texts."""
+        """The start (exclusive) and end (inclusive) offset of each source, as JSON texts."""
         return {str(source): self._batch.range_of(source) for source in self._batch.sources}
 
     @property
     def inputs(self) -> list[DataFrame]:
-        """What the batch read from each source, in the order of the query."""
+        """The rows that the batch read from each source, in the order of the query."""
         return [self._batch.input(source) for source in self._batch.sources]
 
     @property
     def input(self) -> DataFrame:
-        """What the batch read, of a query with one source."""
+        """The rows that the batch read, for a query with one source.
+
+        Raises ValueError if the query has several sources; use `inputs` then.
+        """
         sources = self._batch.sources
         if len(sources) != 1:
-            raise ValueError(f"this query has {len(sources)} sources: use inputs[number]")
+            raise ValueError(f"this query has {len(sources)} sources; use inputs[number] instead")
         return self._batch.input(sources[0])
 
     @property
     def output(self) -> DataFrame:
-        """What the batch handed to its sink, of a query without state.
+        """The rows that the batch passed to its sink, for a stateless query.
 
-        Raises UnsupportedError for one that keeps state, and says what to do instead.
+        Raises UnsupportedError for a stateful query; the message says what to do instead.
         """
         return self._batch.output()
 
     def close(self) -> None:
-        """Let go of Spark's sources. The frames that were taken still work."""
+        """Close the sources in Spark. DataFrames that were obtained before remain usable."""
         self._batch.close()
 
     def __enter__(self) -> Replay:
@@ -89,10 +95,14 @@ class Replay:
 def replay(
     df: DataFrame, checkpoint: str | os.PathLike[str], batch_id: int | None = None
 ) -> Replay:
-    """A batch that a query on `checkpoint` has planned, by default the last, to be looked into.
+    """Read a batch of a query again, as ordinary DataFrames.
 
-    `df` is the streaming DataFrame that the query was started with. It works for every source that
-    can give the same rows for the same offsets again, while the query runs too. Raises
-    MissingBatchError if the offset log does not have the batch, or not the one before it.
+    `df` is the streaming DataFrame that the query was started with, `checkpoint` its checkpoint
+    location and `batch_id` the batch, by default the last one planned. Works with every source
+    that returns the same rows for the same offsets, also while the query is running. Raises
+    MissingBatchError if the offset log does not contain the batch and the one before it.
+
+        with penstock.replay(df, "/data/checkpoint", 17) as batch:
+            batch.input.show()
     """
     return Replay(ReplayedBatch(df, os.fspath(checkpoint), batch_id))

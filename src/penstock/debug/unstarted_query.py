@@ -1,4 +1,4 @@
-"""The handle on a query whose start was taken over from the script that asked for it."""
+"""The handle of a query whose start was intercepted."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.observe.watermark_report import WatermarkReport, report_watermark
 
 
 class UnstartedQuery(StreamingQuery):
-    """Stands for a query that was not started, as one that has ended without a batch.
+    """Behaves like a query that has terminated without running a batch.
 
-    It has no run, so every method that would ask one is defined here.
+    It has no run, so every method that uses the run is overridden here.
     """
 
     def __init__(self, name: str | None) -> None:
