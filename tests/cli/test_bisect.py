@@ -1,4 +1,4 @@
-"""`penstock bisect` on a script of its own, in this process and with its Spark."""
+"""`penstock bisect` with a script, in this process and with its Spark session."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ except Exception:
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What running a script in this process leaves behind is taken back."""
+    """Reverts the changes that running a script makes to this process."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     yield
     penstock.uninstall()
 
 
 class Job:
-    """A script over eight files, one of which it dies of, in the computation or in the sink."""
+    """A script over eight files that fails on one of them, in the computation or in the sink."""
 
     def __init__(self, directory: Path, where: str) -> None:
         self.files = LineFiles(directory / "in")
@@ -93,7 +93,7 @@ class Job:
 
 
 class Remembering(logging.Handler):
-    """Keeps what one of PySpark's loggers says, while it is in use."""
+    """Keeps the records of one of PySpark's loggers while it is in use."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Remembering(logging.Handler):
         self._logger.removeHandler(self)
 
 
-def test_the_file_that_a_job_dies_of(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_file_that_makes_a_job_fail_is_found(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(tmp_path, "computation")
     job.run()
     written = sorted(job.out.rglob("*"))
@@ -133,7 +133,7 @@ def test_the_file_that_a_job_dies_of(spark: SparkSession, tmp_path: Path) -> Non
 
 
 @pytest.mark.extended
-def test_a_function_that_fails_is_called_only_when_asked_for(
+def test_a_failing_foreach_batch_function_is_called_with_with_sink_only(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, "sink")
@@ -153,7 +153,7 @@ def test_a_function_that_fails_is_called_only_when_asked_for(
     assert "line 0" in job.out.read_text()
 
 
-def test_a_checkpoint_that_there_is_not(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_a_usage_error(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text("raise AssertionError('not run')")
     command = ["bisect", str(script), "--checkpoint", str(tmp_path / "none")]
@@ -167,10 +167,11 @@ NO_ROOM_TWICE = shutil.Error([(name, f"/tmp/{name}", str(NO_ROOM)) for name in (
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(NO_ROOM, str(NO_ROOM)), (NO_ROOM_TWICE, f"{NO_ROOM}, and 1 more like it")]
+    ("error", "message"),
+    [(NO_ROOM, str(NO_ROOM)), (NO_ROOM_TWICE, f"{NO_ROOM}, and 1 more errors")],
 )
 def test_a_checkpoint_that_cannot_be_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, message: str
 ) -> None:
     def fails(*arguments: object, **options: object) -> None:
         raise error
@@ -181,7 +182,7 @@ def test_a_checkpoint_that_cannot_be_copied(
     result = CliRunner().invoke(app, ["bisect", str(script), "--checkpoint", str(tmp_path)])
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2
-    assert result.stderr == f"penstock: {told}\n"
+    assert result.stderr == f"penstock: {message}\n"
 
 
 def test_a_script_that_does_not_start_the_query(tmp_path: Path) -> None:

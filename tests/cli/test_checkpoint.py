@@ -1,4 +1,4 @@
-"""`penstock checkpoint` as it is typed, in text and in JSON, without a JVM."""
+"""The commands of `penstock checkpoint`, in text and in JSON, without a JVM."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_show_one_batch(checkpoint: Path) -> None:
     assert json_of("show", checkpoint, 2)["batch"]["status"] == "committed"
 
 
-def test_no_secret_of_an_offset_is_shown(checkpoint: Path, tmp_path: Path) -> None:
+def test_secrets_in_offsets_are_redacted(checkpoint: Path, tmp_path: Path) -> None:
     stateless(checkpoint)
     entries = [path for path in (checkpoint / "offsets").iterdir() if path.name.isdecimal()]
     for entry in entries:
@@ -88,7 +88,7 @@ def test_show_a_new_checkpoint(checkpoint: Path) -> None:
     assert "No batch yet" in run("show", checkpoint).stdout
 
 
-def test_what_is_no_checkpoint_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_checkpoint_has_exit_code_2(tmp_path: Path) -> None:
     assert "not a checkpoint" in run("verify", tmp_path, code=2).output
     assert json_of("show", tmp_path, code=2)["kind"] == "CheckpointError"
 
@@ -154,7 +154,7 @@ def test_a_change_is_shown_first_made_with_yes_and_undone(
     assert not gone & before.keys()
     assert there or gone
     text = run("undo", checkpoint).stdout
-    assert "Would take back" in text
+    assert "Would undo" in text
     assert ("restore" in text) == bool(there)
     assert "Undone" in run("undo", checkpoint, "--yes").stdout
     assert content_of(checkpoint) == before
@@ -162,7 +162,7 @@ def test_a_change_is_shown_first_made_with_yes_and_undone(
 
 
 @pytest.mark.parametrize("command", ["replan", "skip"])
-def test_a_planned_batch_is_planned_anew_or_skipped(checkpoint: Path, command: str) -> None:
+def test_replan_and_skip_of_a_planned_batch(checkpoint: Path, command: str) -> None:
     stateless(checkpoint, 2, planned=True)
     before = content_of(checkpoint)
     document = json_of(command, checkpoint, "--yes")
@@ -185,20 +185,20 @@ def test_the_exact_changes_are_shown(checkpoint: Path) -> None:
     assert "delete sources/0/3" in text
 
 
-def test_rewind_says_loudly_that_a_file_sink_skips(checkpoint: Path) -> None:
+def test_rewind_warns_that_a_file_sink_skips_batches(checkpoint: Path) -> None:
     stateless(checkpoint)
     text = " ".join(run("rewind", checkpoint, "--to", 1).stdout.split())
     assert "DATA LOSS" in text
     assert "--sink" in text
 
 
-def test_nothing_to_do_is_no_error_and_no_backup(checkpoint: Path) -> None:
+def test_a_command_without_changes_succeeds_and_makes_no_backup(checkpoint: Path) -> None:
     stateless(checkpoint)
     assert "Nothing to do" in run("rewind", checkpoint, "--to", 3, "--yes").stdout
     assert not (checkpoint / ".penstock").exists()
 
 
-def test_a_log_that_has_just_grown_is_not_touched(checkpoint: Path) -> None:
+def test_a_checkpoint_with_a_recent_log_entry_is_not_changed(checkpoint: Path) -> None:
     stateless(checkpoint)
     os.utime(checkpoint / "commits/3")
     before = content_of(checkpoint)

@@ -1,4 +1,4 @@
-"""`penstock crashtest` on a script of its own: killed for real, run again, its output compared."""
+"""`penstock crashtest` with a script that is killed, run again, and its output compared."""
 
 from __future__ import annotations
 
@@ -84,19 +84,18 @@ def test_a_script_is_killed_and_its_output_compared(spark: SparkSession, tmp_pat
     (trial,) = report["trials"]
     assert (trial["point"], trial["batch"], trial["delivered_again"]) == ("after_sink", 1, [1])
     assert trial["verdict"] == "duplicates"
-    # What appends has the batch twice, what goes by the batch id has not.
+    # The sink that appends has the batch twice, the one that uses the batch id has not.
     assert [text.split("'")[1] for text in trial["duplicates"]] == ["blind", "blind"]
     assert "1 of 1: killed at after_sink of batch 1" in result.stderr
 
 
-def test_a_point_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_fault_point_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("")
     command = ["crashtest", "--point", "nowhere", str(tmp_path / "job.py")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
-    assert "'nowhere' is none of before_metadata" in " ".join(
-        result.stderr.replace("│", "").split()
-    )
+    text = " ".join(result.stderr.replace("│", "").split())
+    assert "'nowhere' is not a fault point. The fault points are before_metadata" in text
 
 
 @pytest.mark.parametrize(

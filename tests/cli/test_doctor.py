@@ -1,4 +1,4 @@
-"""`penstock doctor`: what it finds, with a Spark that it starts and stops, and how it tells."""
+"""`penstock doctor`: its checks, with a Spark session that it starts and stops, and its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.spark.jvm.lines import line_of
 from penstock.spark.jvm.support import Verdict
 
 
-def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> None:
+def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
     command = [sys.executable, "-m", "penstock.cli", "doctor", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     report = json.loads(done.stdout)
@@ -28,7 +28,7 @@ def test_the_doctor_looks_at_python_java_spark_and_every_internal_class() -> Non
 
 
 @pytest.mark.parametrize("found", ["no [main] here", "nothing in [/opt/spark/jars]", "a:x:b"])
-def test_what_was_found_is_shown_as_it_is(found: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_not_parsed_as_markup(found: str, capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(Diagnosis([Finding("Spark", found, False)], ()))
     assert f"Spark {found}" in capsys.readouterr().out
 
@@ -39,32 +39,30 @@ def diagnosis(*, is_found: bool) -> Diagnosis:
     return Diagnosis(good, [*found, Verdict("Perhaps", "org.Perhaps", "another", is_found)])
 
 
-def test_when_all_is_well_a_few_lines_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_is_short_if_all_checks_pass(capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(diagnosis(is_found=True))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 10
     assert "✓ Spark's internals 51 of 51 classes found" in lines
-    assert lines[-1] == "Penstock runs here."
+    assert lines[-1] == "Penstock can run here."
 
 
-def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_classes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(diagnosis(is_found=False))
     text = capsys.readouterr().out
     assert "✗ Spark's internals 50 of 51 classes found" in text
     assert "✗ org.Perhaps another" in text
     assert "org.There" not in text
-    assert "Penstock does not run here" in text
+    assert "Penstock cannot run here" in text
 
 
-def test_all_of_it_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_lists_every_class(capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(diagnosis(is_found=True), verbose=True)
     assert capsys.readouterr().out.count("org.There") == 50
 
 
 @pytest.mark.parametrize("is_found", [True, False])
-def test_the_exit_code_says_whether_penstock_runs_here(
-    is_found: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_exit_code_of_doctor(is_found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.api.doctor.diagnose", lambda: diagnosis(is_found=is_found))
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == (0 if is_found else 1)

@@ -1,4 +1,4 @@
-"""What the command line says of itself: help, version, completion."""
+"""The help, version and completion of the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 80
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command of a tree, with the words that lead to it."""
+    """Every command of a tree, with its path."""
     yield path, command
     for name, child in getattr(command, "commands", {}).items():
         yield from commands(child, (*path, name))
@@ -61,7 +61,7 @@ def test_the_version_is_an_option_of_every_entry_point(module: str) -> None:
     assert (done.returncode, done.stdout) == (0, f"penstock {__version__}\n")
 
 
-def test_usage_has_the_name_of_the_command_under_python_m() -> None:
+def test_usage_under_python_m_has_the_name_penstock() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "penstock", "run", "--help"], capture_output=True, text=True
     )
@@ -69,7 +69,7 @@ def test_usage_has_the_name_of_the_command_under_python_m() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_completion_for_the_shells(shell: str) -> None:
+def test_completion_scripts_for_each_shell(shell: str) -> None:
     command = [sys.executable, "-m", "penstock", "--show-completion"]
     env = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run([*command, shell], capture_output=True, text=True, env=env)

@@ -1,4 +1,4 @@
-"""`penstock run job.py` beside `python job.py`: what a script sees, prints and exits with."""
+"""`penstock run job.py` behaves like `python job.py`: environment, output and exit code."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ EXITING_HOOK = "import sys\nsys.excepthook = lambda *of: sys.exit(9)\n1 / 0\n"
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended; its exit code as a shell has it."""
+    """The result of a process; the exit code is that of a shell."""
 
     code: int
     stdout: str
@@ -108,7 +108,7 @@ def assert_alike(
     env: Mapping[str, str] | None = None,
     launcher: tuple[str, ...] = CONSOLE,
 ) -> Ended:
-    """Run a script both ways and compare; returns how Python ended."""
+    """Run a script both ways and compare the results; returns that of Python."""
     by_python = ended(sys.executable, *words, folder=folder, env=env)
     ours = ended(*launcher, "run", *words, folder=folder, env=env)
     first, _, rest = ours.stderr.partition("\n")
@@ -127,18 +127,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("launcher", [CONSOLE, MODULE], ids=["penstock", "python -m penstock"])
-def test_a_script_sees_what_it_sees_under_python(folder: Path, launcher: tuple[str, ...]) -> None:
+def test_the_environment_of_a_script_is_that_under_python(
+    folder: Path, launcher: tuple[str, ...]
+) -> None:
     seen = assert_alike("job.py", "a", "-b", "--help", folder=folder, launcher=launcher)
     assert seen.code == 0
     assert '"imported"' in seen.stdout
 
 
 @pytest.mark.parametrize("script", ["./job.py", "below/../job.py", "below/link.py", "{}/job.py"])
-def test_its_path_is_as_it_was_typed(folder: Path, script: str) -> None:
+def test_the_path_of_the_script_is_not_normalized(folder: Path, script: str) -> None:
     assert assert_alike(script.format(folder), folder=folder).code == 0
 
 
-def test_a_safe_path_is_kept_safe(folder: Path) -> None:
+def test_python_safe_path_is_respected(folder: Path) -> None:
     assert assert_alike("job.py", folder=folder, env={"PYTHONSAFEPATH": "1"}).code == 0
 
 
@@ -162,12 +164,12 @@ def test_a_safe_path_is_kept_safe(folder: Path) -> None:
         ("# coding: latin-1\nprint(ascii('\xe9'), __doc__)\n", 0),
     ],
 )
-def test_it_ends_as_under_python(tmp_path: Path, body: str, code: int) -> None:
+def test_output_and_exit_code_are_those_under_python(tmp_path: Path, body: str, code: int) -> None:
     (tmp_path / "job.py").write_text(body, encoding="latin-1")
     assert assert_alike("job.py", folder=tmp_path).code == code
 
 
-def test_byte_code_and_archives_run_too(tmp_path: Path) -> None:
+def test_bytecode_and_zip_archives_are_run(tmp_path: Path) -> None:
     body = "import sys\nprint(__name__, __spec__ is None, sys.argv)\n1 / 0\n"
     (tmp_path / "job.py").write_text(body)
     py_compile.compile(str(tmp_path / "job.py"), cfile=str(tmp_path / "job.pyc"), doraise=True)

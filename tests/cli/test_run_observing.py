@@ -1,4 +1,4 @@
-"""What `penstock run` shows and serves while a script runs."""
+"""The watch and the servers of `penstock run`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SERVERS = ("metrics", "web")
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port of this machine that another program listens on."""
+    """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         yield other.getsockname()[1]
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A script that leaves a trace if it is run."""
+    """A script that creates a file when it runs."""
     path = tmp_path / "script.py"
     path.write_text("open(__file__ + '.ran', 'w').close()\n")
     return path
@@ -44,17 +44,17 @@ def has_run(script: Path) -> bool:
 
 
 def run(script: Path, *options: str) -> Result:
-    wide = {"COLUMNS": "400"}  # no message is broken into lines
+    wide = {"COLUMNS": "400"}  # so that no message is wrapped
     return CliRunner().invoke(app, ["run", *options, str(script)], env=wide)
 
 
-def test_nothing_is_served_unless_asked_for() -> None:
+def test_no_server_is_started_by_default() -> None:
     before = threading.active_count()
     with Observing().running("job.py"):
         assert threading.active_count() == before
 
 
-def test_metrics_and_page_are_served_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_and_page_are_served_in_the_block(capsys: pytest.CaptureFixture[str]) -> None:
     with Observing(metrics_port=0, web_port=0, watch=True).running("job.py"):
         names = {thread.name for thread in threading.enumerate()}
         assert {"penstock metrics", "penstock web", "penstock watch"} <= names
@@ -67,7 +67,7 @@ def test_metrics_and_page_are_served_meanwhile(capsys: pytest.CaptureFixture[str
     assert not {"penstock metrics", "penstock web", "penstock watch"} & names
 
 
-def test_the_options_survive_a_restart() -> None:
+def test_the_options_are_passed_to_a_restarted_process() -> None:
     observing = Observing(True, 9000, "0.0.0.0", 9001, "::1", stall_seconds=30)
     assert observing.arguments() == [
         "--stall-seconds",
@@ -85,7 +85,7 @@ def test_the_options_survive_a_restart() -> None:
     assert Observing().arguments() == ["--stall-seconds", "600"]
 
 
-def test_each_run_is_told_how_many_there_were(tmp_path: Path) -> None:
+def test_each_run_gets_the_number_of_restarts_and_the_token(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(
         "import os, sys, pathlib\n"
@@ -108,18 +108,18 @@ def test_the_options_are_in_the_help() -> None:
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_port_that_is_taken_is_a_usage_error(script: Path, server: str, taken: int) -> None:
+def test_a_port_in_use_is_a_usage_error(script: Path, server: str, taken: int) -> None:
     result = run(script, f"--{server}-port", str(taken))
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2
     assert f"--{server}-port" in result.output
     assert f"cannot listen on port {taken} of 127.0.0.1: Address already in use" in result.output
-    assert "0 takes any that is free" in result.output
+    assert "or 0 for any free port" in result.output
     assert not has_run(script)
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_host_that_is_not_this_one_is_a_usage_error(script: Path, server: str) -> None:
+def test_a_host_of_another_machine_is_a_usage_error(script: Path, server: str) -> None:
     result = run(script, f"--{server}-port", "0", f"--{server}-host", "not a name")
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2
@@ -131,7 +131,7 @@ def test_a_host_that_is_not_this_one_is_a_usage_error(script: Path, server: str)
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("port", ["70000", "-1"])
-def test_a_port_has_sixteen_bits(script: Path, server: str, port: str) -> None:
+def test_a_port_out_of_range_is_a_usage_error(script: Path, server: str, port: str) -> None:
     result = run(script, f"--{server}-port", port)
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2
@@ -147,12 +147,12 @@ def test_one_server_is_stopped_when_the_other_cannot_listen(taken: int) -> None:
     assert threading.active_count() == before
 
 
-def test_an_error_of_what_is_run_is_not_one_of_the_servers() -> None:
+def test_an_os_error_of_the_script_is_not_a_usage_error() -> None:
     with pytest.raises(FileNotFoundError), Observing(metrics_port=0).running("job.py"):
         raise FileNotFoundError("of the script")
 
 
-def test_a_port_that_is_taken_is_not_tried_again(
+def test_a_port_in_use_is_not_retried(
     script: Path, taken: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--restart", "on-failure", "--backoff", "0", "--web-port", str(taken)]
@@ -163,12 +163,12 @@ def test_a_port_that_is_taken_is_not_tried_again(
     assert not has_run(script)
 
 
-def test_a_query_counts_as_stuck_after_as_long_as_everywhere_else() -> None:
+def test_the_default_of_stall_seconds_is_that_of_the_health_check() -> None:
     assert STALL_SECONDS == DEFAULT_STALL_SECONDS
     assert Observing().stall_seconds == DEFAULT_STALL_SECONDS
 
 
-def test_the_command_line_starts_without_the_engine() -> None:
+def test_the_command_line_does_not_import_pyspark_or_the_engine() -> None:
     code = "import sys, penstock.cli.main; print({'pyspark', 'penstock.engine'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""`penstock run --restart on-failure`: the script is run again, with what it was given."""
+"""`penstock run --restart on-failure` runs the script again with the same arguments."""
 
 from __future__ import annotations
 

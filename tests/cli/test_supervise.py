@@ -1,4 +1,4 @@
-"""The process behind `penstock run --restart on-failure`, with scripts that need no Spark."""
+"""The supervisor of `penstock run --restart on-failure`, with scripts that need no Spark."""
 
 from __future__ import annotations
 
@@ -44,46 +44,44 @@ threading.Event().wait(600)
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A script that exits with the codes it is given, one a run."""
+    """A script that exits with the given codes, one per run."""
     path = tmp_path / "script.py"
     path.write_text(COUNTING)
     return path
 
 
 def runs_of(script: Path, *codes: int, policy: Backoff = AT_ONCE) -> tuple[int, list[str]]:
-    """The last exit code, and for each run how many restarts it was told of."""
+    """The last exit code, and for each run its number of restarts in the environment."""
     log = script.with_name("runs")
     command = [sys.executable, str(script), str(log), *map(str, codes)]
     return supervise(command, policy), log.read_text().splitlines()
 
 
-def test_a_script_that_ends_well_is_run_once(script: Path) -> None:
+def test_a_script_that_succeeds_is_run_once(script: Path) -> None:
     assert runs_of(script, 0) == (0, ["0"])
 
 
-def test_a_script_that_fails_is_started_again(
-    script: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_that_fails_is_restarted(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert runs_of(script, 1, 3, 0) == (0, ["0", "1", "2"])
-    told = capfd.readouterr().err
-    assert "the script ended with 1; restart 1 of 3 in 0 s" in told
-    assert "the script ended with 3; restart 2 of 3 in 0 s" in told
+    printed = capfd.readouterr().err
+    assert "the script exited with code 1; restart 1 of 3 in 0 s" in printed
+    assert "the script exited with code 3; restart 2 of 3 in 0 s" in printed
 
 
-def test_restarts_have_an_end(script: Path) -> None:
+def test_there_are_at_most_max_restarts(script: Path) -> None:
     assert runs_of(script, 1, 1, 1, 5, 0) == (5, ["0", "1", "2", "3"])
 
 
-def test_a_usage_error_is_not_tried_again(script: Path) -> None:
+def test_a_usage_error_is_not_retried(script: Path) -> None:
     assert runs_of(script, 2, 0) == (2, ["0"])
 
 
-def test_no_restarts_are_none(script: Path) -> None:
+def test_max_restarts_of_0(script: Path) -> None:
     assert runs_of(script, 1, 0, policy=Backoff(0, 0.0, 0.0)) == (1, ["0"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
-def test_a_script_that_dies_of_a_signal_ends_as_in_a_shell(
+def test_the_exit_code_after_a_signal_is_that_of_a_shell(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     script = tmp_path / "dying.py"
@@ -91,10 +89,10 @@ def test_a_script_that_dies_of_a_signal_ends_as_in_a_shell(
     options = ["--restart", "on-failure", "--max-restarts", "1", "--backoff", "0"]
     result = CliRunner().invoke(app, ["run", *options, str(script)])
     assert result.exit_code == 128 + number
-    assert f"the script ended with {128 + number}; restart 1 of 1" in result.output
+    assert f"the script exited with code {128 + number}; restart 1 of 1" in result.output
 
 
-def test_signals_are_handled_as_before_when_it_is_over(script: Path) -> None:
+def test_the_signal_handlers_are_restored(script: Path) -> None:
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.getsignal(number) for number in numbers]
     runs_of(script, 0)
@@ -111,7 +109,9 @@ def supervising(delay: float, *command: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_during_the_back_off_ends_it(script: Path, number: signal.Signals) -> None:
+def test_a_signal_during_the_delay_prevents_the_restart(
+    script: Path, number: signal.Signals
+) -> None:
     log = script.with_name("runs")
     supervisor = supervising(3600, str(script), str(log), "3", "0")
     assert supervisor.stderr is not None
@@ -122,7 +122,7 @@ def test_a_signal_during_the_back_off_ends_it(script: Path, number: signal.Signa
     assert log.read_text() == "0\n"
 
 
-def test_a_signal_is_passed_on_and_there_is_no_restart_after_it() -> None:
+def test_a_signal_is_forwarded_and_prevents_a_restart() -> None:
     supervisor = supervising(0, "-c", WAITING)
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "waiting\n"
@@ -135,7 +135,7 @@ def test_a_signal_is_passed_on_and_there_is_no_restart_after_it() -> None:
 def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
     result = CliRunner().invoke(app, ["run", "--restart", "sometimes", str(script)])
     assert result.exit_code == 2
-    assert "neither never nor on-failure" in result.output
+    assert "use never or on-failure" in result.output
     assert not script.with_name("runs").exists()
 
 

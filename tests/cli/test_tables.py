@@ -1,4 +1,4 @@
-"""What the commands print: within a terminal, however narrow, and in whole lines when piped."""
+"""The output of the commands is wrapped to the width of a terminal, and not wrapped in a pipe."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def checkpoint(name: str) -> CheckpointView:
 
 
 def assert_fits(lines: list[str], width: int, *identifiers: str | None) -> None:
-    """A line may be too wide only if it is one word, which is then not split."""
+    """Assert that only lines of a single word, which is not split, are too wide."""
     assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []
     assert [line for line in lines if line != line.rstrip()] == []
     text = "\n".join(lines)
@@ -114,8 +114,8 @@ def test_a_crash_report_fits(width: int) -> None:
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_what_is_piped_is_in_whole_lines(name: str) -> None:
-    """Whatever the width of the terminal that the pipe ends in."""
+def test_piped_output_is_not_wrapped(name: str) -> None:
+    """The COLUMNS of the environment have no effect."""
     narrow = CliRunner(env={"COLUMNS": "40"}).invoke(
         app, ["checkpoint", "show", "--settings", str(GOLDEN / name)]
     )
@@ -130,14 +130,14 @@ def test_what_is_piped_is_in_whole_lines(name: str) -> None:
     assert [row.split()[0] for row in rows] == [str(batch.id) for batch in report.batches]
 
 
-def test_times_are_short_where_the_date_is_the_same(tmp_path: Path) -> None:
+def test_a_date_that_is_repeated_is_left_out(tmp_path: Path) -> None:
     report = inspect(checkpoint("windowed"))
     lines = printed(lambda out: out.checkpoint(report, all_batches=True, settings=False), 120)
     assert any("2025-03-01 09:59:55 -> 10:00:20" in line for line in lines)
     assert f"{len(report.settings)} recorded settings: --settings" in lines
 
 
-def test_a_word_that_is_wider_than_the_terminal_stays_whole() -> None:
+def test_a_word_that_is_wider_than_the_terminal_is_not_split() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=20, force_terminal=True, color_system=None)
     path = "/a/path/that/is/wider/than/the/terminal"

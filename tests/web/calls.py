@@ -1,4 +1,4 @@
-"""Asking a server that a test has started."""
+"""HTTP requests to a server that a test has started."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Reply:
         return self.body.decode()
 
 
-def ask(
+def request(
     port: int, path: str, method: str = "GET", body: bytes | None = None, /, **headers: str
 ) -> Reply:
-    """Ask for a path; underscores in the names of headers stand for dashes."""
+    """Send a request; underscores in the names of headers stand for dashes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

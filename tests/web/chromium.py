@@ -27,7 +27,7 @@ _LAUNCH = (
 
 
 def find_chromium() -> str:
-    """Where the browser is. Fails the test, and says what to do, if there is none."""
+    """The path of the browser. Fails the test with instructions if there is none."""
     wanted = [os.environ["CHROMIUM"]] if "CHROMIUM" in os.environ else list(_NAMES)
     for name in wanted:
         if (found := shutil.which(name)) is not None:
@@ -56,7 +56,7 @@ class Tab:
         self.call("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
+        """The value of an expression in the page; a promise is awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -64,7 +64,7 @@ class Tab:
         return answer["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Wait until an expression holds in the page, through loading and all."""
+        """Wait until an expression is true in the page, also while it is loading."""
         script = (
             f"new Promise(done => {{ const end = Date.now() + {PATIENCE_MS}; (function look() {{"
             f"  let is = false; try {{ is = Boolean({condition}); }} catch (error) {{}}"
@@ -89,7 +89,7 @@ class Tab:
         Path(path).write_bytes(base64.b64decode(picture))
 
     def complaints(self) -> list[str]:
-        """What the browser has found wrong: errors of scripts, things that were blocked."""
+        """The errors of the browser: script errors and blocked resources."""
         return [
             json.dumps(event["params"])
             for event in self._browser.events
@@ -145,7 +145,7 @@ class Browser:
 
 @contextlib.contextmanager
 def running_browser() -> Iterator[Browser]:
-    """A browser without windows, with a profile of its own, gone at the end."""
+    """A headless browser with a temporary profile, closed at the end of the block."""
     program = find_chromium()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         to_read, to_send = _high_pipe()
@@ -174,7 +174,7 @@ def running_browser() -> Iterator[Browser]:
 
 
 def _high_pipe() -> tuple[int, int]:
-    """A pipe whose ends are not among the numbers that the browser's are to have."""
+    """A pipe whose file descriptors are at least 10, since the browser uses 3 and 4."""
     ends = os.pipe()
     moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
     for end in ends:

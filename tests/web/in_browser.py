@@ -1,4 +1,4 @@
-"""The live page in a real browser. Not part of `make test`, which needs none: `make test-web`."""
+"""The live page in a real browser. Run by `make test-web`, not by `make test`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIALOG = "document.getElementById('ask')"
 
 
 class Program:
-    """What the page looks at: queries that a test changes, and stops that it counts."""
+    """The program that the page shows: its queries, set by the test, and the stopped runs."""
 
     def __init__(self) -> None:
         self.queries = [snapshot(watermark=watermark(), state_rows=5, state_memory_bytes=2048)]
@@ -60,7 +60,7 @@ def tab(browser: Browser) -> Iterator[Tab]:
     assert opened.complaints() == []
 
 
-def test_it_shows_the_queries(tab: Tab, server: WebServer) -> None:
+def test_the_page_shows_the_queries(tab: Tab, server: WebServer) -> None:
     tab.open(server.address)
     tab.wait_for(LIVE)
     text = tab.text()
@@ -70,7 +70,9 @@ def test_it_shows_the_queries(tab: Tab, server: WebServer) -> None:
     assert "addBatch 70 ms" in tab.run("document.querySelector('section svg title').textContent")
 
 
-def test_it_follows_the_program(tab: Tab, server: WebServer, program: Program) -> None:
+def test_the_page_updates_when_the_queries_change(
+    tab: Tab, server: WebServer, program: Program
+) -> None:
     tab.open(server.address)
     tab.wait_for(LIVE)
     more = tuple(batch(number) for number in range(9))
@@ -81,7 +83,7 @@ def test_it_follows_the_program(tab: Tab, server: WebServer, program: Program) -
     program.queries = [snapshot(condition="failed", error="ValueError: boom")]
     tab.wait_for("document.body.innerText.includes('ValueError: boom')")
     tab.wait_for("document.querySelectorAll('section').length === 1")
-    assert "not well" in tab.text()
+    assert "unhealthy" in tab.text()
     assert tab.run(f"{STOP}.hidden")
 
 
@@ -114,7 +116,9 @@ def test_a_query_is_stopped_with_the_token_of_the_address(
     assert tab.run(f"{STOP}.disabled")
 
 
-def test_without_the_token_it_asks_for_it(tab: Tab, server: WebServer, program: Program) -> None:
+def test_a_stop_without_the_token_prompts_for_it(
+    tab: Tab, server: WebServer, program: Program
+) -> None:
     tab.open(server.url)
     tab.wait_for(LIVE)
     tab.run("sessionStorage.clear()")
@@ -130,7 +134,7 @@ def test_without_the_token_it_asks_for_it(tab: Tab, server: WebServer, program: 
     assert program.stopped == [snapshot().run_id]
 
 
-def test_a_right_token_is_kept_whatever_else_goes_wrong(
+def test_a_valid_token_is_kept_after_another_error(
     tab: Tab, server: WebServer, program: Program
 ) -> None:
     program.runs = False
@@ -138,7 +142,9 @@ def test_a_right_token_is_kept_whatever_else_goes_wrong(
     tab.wait_for(LIVE)
     tab.run(f"{STOP}.click()")
     tab.run("document.getElementById('yes').click()")
-    tab.wait_for("document.getElementById('answer').textContent === 'no such query runs'")
+    tab.wait_for(
+        "document.getElementById('answer').textContent === 'no active query has this run id'"
+    )
     assert tab.run("sessionStorage.getItem('token')") == "the-token"
     assert tab.run("document.getElementById('token-row').hidden")
     program.runs = True
@@ -147,29 +153,29 @@ def test_a_right_token_is_kept_whatever_else_goes_wrong(
     assert program.stopped == [snapshot().run_id]
 
 
-def test_the_dialog_says_when_the_program_is_gone(tab: Tab, program: Program) -> None:
+def test_the_dialog_shows_that_the_program_does_not_respond(tab: Tab, program: Program) -> None:
     server = WebServer(0, "127.0.0.1", "the-token", program.source, program.stop)
     tab.open(server.address)
     tab.wait_for(LIVE)
     tab.run(f"{STOP}.click()")
     server.stop()
-    tab.wait_for("document.getElementById('link').textContent.includes('does not answer')")
+    tab.wait_for("document.getElementById('link').textContent.includes('does not respond')")
     tab.run("document.getElementById('yes').click()")
-    tab.wait_for("document.getElementById('answer').textContent.includes('does not answer')")
+    tab.wait_for("document.getElementById('answer').textContent.includes('does not respond')")
     assert tab.run(f"{DIALOG}.open")
     assert tab.run("sessionStorage.getItem('token')") == "the-token"
 
 
-def test_it_says_when_the_program_is_gone(tab: Tab, program: Program) -> None:
+def test_the_page_shows_that_the_program_does_not_respond(tab: Tab, program: Program) -> None:
     server = WebServer(0, "127.0.0.1", "the-token", program.source, program.stop)
     tab.open(server.address)
     tab.wait_for(LIVE)
     server.stop()
-    tab.wait_for("document.getElementById('link').textContent.includes('does not answer')")
+    tab.wait_for("document.getElementById('link').textContent.includes('does not respond')")
     assert "clicks" in tab.text()
 
 
-def test_it_fits_a_small_screen(tab: Tab, server: WebServer) -> None:
+def test_the_page_fits_a_small_screen(tab: Tab, server: WebServer) -> None:
     tab.size(420, 800)
     tab.open(server.address)
     tab.wait_for(LIVE)

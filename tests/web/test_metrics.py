@@ -1,4 +1,4 @@
-"""The metrics: what Prometheus reads, what the health check answers, what Grafana asks for."""
+"""The metrics endpoint, the health endpoint and the metrics of the Grafana dashboard."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from penstock import QuerySnapshot, serve_metrics
 from penstock.web.http import HttpServer
 from tests.snapshots import NOW, snapshot, watermark
-from tests.web.calls import ask
+from tests.web.calls import request
 
 DASHBOARD = Path(str(files("penstock.web") / "grafana-dashboard.json"))
 
 
 class Shown:
-    """What the server is to show."""
+    """The queries that the server shows."""
 
     def __init__(self) -> None:
         self.queries: list[QuerySnapshot] = []
@@ -41,7 +41,7 @@ def server(shown: Shown) -> Iterator[HttpServer]:
 
 
 def samples(server: HttpServer) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    text = ask(server.port, "/metrics").text
+    text = request(server.port, "/metrics").text
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -50,7 +50,7 @@ def samples(server: HttpServer) -> dict[tuple[str, frozenset[tuple[str, str]]], 
 
 
 def value(server: HttpServer, name: str, **labels: str) -> float | None:
-    """The one sample of that name with these labels, whatever others it has."""
+    """The value of the one sample of that name that has these labels; None if there is none."""
     found = [
         figure
         for (sample, has), figure in samples(server).items()
@@ -70,7 +70,7 @@ def full(**changes: object) -> QuerySnapshot:
     )
 
 
-def test_a_query_in_figures(server: HttpServer, shown: Shown) -> None:
+def test_the_metrics_of_a_query(server: HttpServer, shown: Shown) -> None:
     shown.queries = [full()]
     expected = {
         "penstock_batches_total": 8,
@@ -101,67 +101,67 @@ def test_histograms_are_cumulative(server: HttpServer, shown: Shown) -> None:
     assert value(server, phase, phase="addBatch") == pytest.approx(0.56)
 
 
-def test_what_a_query_has_not_is_left_out(server: HttpServer, shown: Shown) -> None:
+def test_metrics_without_a_value_are_left_out(server: HttpServer, shown: Shown) -> None:
     shown.queries = [snapshot(watermark=watermark(None, None), sources=())]
     names = {name for name, _ in samples(server)}
     absent = ("state_rows", "watermark_delay_seconds", "source_lag")
     assert not names & {f"penstock_{name}" for name in absent}
 
 
-def test_a_process_without_queries_has_metrics_too(server: HttpServer) -> None:
+def test_the_metrics_of_a_process_without_queries(server: HttpServer) -> None:
     assert samples(server) == {}
-    assert ask(server.port, "/healthz").json == {"healthy": True, "queries": 0, "unhealthy": []}
+    assert request(server.port, "/healthz").json == {"healthy": True, "queries": 0, "unhealthy": []}
 
 
-def test_names_with_quotes_and_line_ends_are_read_back(server: HttpServer, shown: Shown) -> None:
+def test_names_with_quotes_and_newlines_are_escaped(server: HttpServer, shown: Shown) -> None:
     shown.queries = [snapshot(name='a"b\\c\nd')]
     assert value(server, "penstock_batches_total", query='a"b\\c\nd') == 8
 
 
 def test_health(server: HttpServer, shown: Shown) -> None:
     shown.queries = [full()]
-    assert ask(server.port, "/healthz").status == 200
+    assert request(server.port, "/healthz").status == 200
     shown.queries = [full(), full(id="x", name="late", trigger_age=31.0)]
-    reply = ask(server.port, "/healthz")
+    reply = request(server.port, "/healthz")
     assert reply.status == 503
-    [trouble] = reply.json["unhealthy"]
-    assert trouble["query"] == "late"
-    assert "in the same trigger for 31 s" in trouble["reason"]
+    [unhealthy] = reply.json["unhealthy"]
+    assert unhealthy["query"] == "late"
+    assert "in the same trigger for 31 s" in unhealthy["reason"]
 
 
-def test_nothing_else_is_there(server: HttpServer) -> None:
-    assert ask(server.port, "/").status == 404
-    assert ask(server.port, "/metrics", "POST").status == 405
-    head = ask(server.port, "/healthz", "HEAD")
+def test_other_paths_and_methods_are_refused(server: HttpServer) -> None:
+    assert request(server.port, "/").status == 404
+    assert request(server.port, "/metrics", "POST").status == 405
+    head = request(server.port, "/healthz", "HEAD")
     assert (head.status, head.body) == (200, b"")
 
 
-def test_a_failure_to_answer_is_not_told_to_the_asker(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> list[QuerySnapshot]:
         raise RuntimeError("inner workings")
 
     with serve_metrics(0, source=broken) as running:
-        reply = ask(running.port, "/healthz")
+        reply = request(running.port, "/healthz")
     assert reply.status == 500
     assert "inner workings" not in reply.text
     assert "inner workings" in caplog.text
 
 
-def test_only_this_machine_is_listened_to(server: HttpServer) -> None:
+def test_the_server_listens_on_loopback_by_default(server: HttpServer) -> None:
     assert server.host == "127.0.0.1"
     assert server.url == f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz"])
-def test_no_page_is_let_in_by_a_name_that_points_here(server: HttpServer, path: str) -> None:
-    assert ask(server.port, path, Host="evil.example").status == 421
-    assert ask(server.port, path, Host=f"evil.example:{server.port}").status == 421
-    assert ask(server.port, path, Host=f"localhost:{server.port}").status == 200
+def test_a_foreign_host_header_is_refused_on_loopback(server: HttpServer, path: str) -> None:
+    assert request(server.port, path, Host="evil.example").status == 421
+    assert request(server.port, path, Host=f"evil.example:{server.port}").status == 421
+    assert request(server.port, path, Host=f"localhost:{server.port}").status == 200
 
 
-def test_beyond_this_machine_any_name_may_point_here(shown: Shown) -> None:
+def test_any_host_header_is_accepted_on_other_addresses(shown: Shown) -> None:
     with serve_metrics(0, "0.0.0.0", source=shown) as running:
-        assert ask(running.port, "/healthz", Host="metrics.box.example").status == 200
+        assert request(running.port, "/healthz", Host="metrics.box.example").status == 200
 
 
 def test_every_metric_of_the_dashboard_exists(server: HttpServer, shown: Shown) -> None:

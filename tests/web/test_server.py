@@ -1,4 +1,4 @@
-"""The live page over HTTP: what it serves, to whom, and who may stop a query."""
+"""The HTTP server of the live page: its responses, and the checks of token, origin and host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.web.http import host_is_expected, is_loopback
 from penstock.web.server import TOKEN_VARIABLE, WebServer
 from tests.snapshots import snapshot, watermark
 from tests.streams import Numbers, has_committed
-from tests.web.calls import ask
+from tests.web.calls import request
 
 PAGE = Path(__file__).parents[2] / "src" / "penstock" / "web" / "page.html"
 RUN = snapshot().run_id
@@ -22,13 +22,13 @@ STOP = f"/api/queries/{RUN}/stop"
 
 
 class Stops:
-    """Remembers what was to be stopped; knows one run."""
+    """Records the requested stops; only one run id is active."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __call__(self, run_id: str) -> bool:
-        self.asked.append(run_id)
+        self.requested.append(run_id)
         return run_id == RUN
 
 
@@ -47,8 +47,8 @@ def server(stops: Stops) -> Iterator[WebServer]:
         yield running
 
 
-def test_the_page_is_one_file_that_needs_nothing_else(server: WebServer) -> None:
-    reply = ask(server.port, "/")
+def test_the_page_loads_no_other_resources(server: WebServer) -> None:
+    reply = request(server.port, "/")
     assert reply.status == 200
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
     assert reply.body == PAGE.read_bytes()
@@ -59,14 +59,14 @@ def test_the_page_is_one_file_that_needs_nothing_else(server: WebServer) -> None
     assert "innerHTML" not in reply.text
 
 
-def test_the_page_calls_what_is_processed_by_its_name(server: WebServer) -> None:
-    page = ask(server.port, "/").text
+def test_the_label_of_the_processed_rate(server: WebServer) -> None:
+    page = request(server.port, "/").text
     assert "rows/s processed" in page
     assert "rows/s out" not in page
 
 
 def test_the_page_may_run_its_own_script_only(server: WebServer) -> None:
-    policy = ask(server.port, "/").headers["Content-Security-Policy"]
+    policy = request(server.port, "/").headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'sha256-" in policy
     assert "unsafe" not in policy
@@ -74,7 +74,7 @@ def test_the_page_may_run_its_own_script_only(server: WebServer) -> None:
 
 
 def test_the_data_of_the_page(server: WebServer) -> None:
-    reply = ask(server.port, "/api/queries")
+    reply = request(server.port, "/api/queries")
     [query] = reply.json["queries"]
     assert query["label"] == "clicks"
     assert query["lag"] == 42
@@ -86,64 +86,64 @@ def test_the_data_of_the_page(server: WebServer) -> None:
     assert "the-token" not in reply.text
 
 
-def test_stopping_takes_the_token(server: WebServer, stops: Stops) -> None:
-    assert ask(server.port, STOP, "POST").status == 403
-    assert ask(server.port, STOP, "POST", X_Penstock_Token="the-tokem").status == 403
-    assert ask(server.port, STOP, "POST", Cookie="token=the-token").status == 403
-    assert stops.asked == []
-    reply = ask(server.port, STOP, "POST", X_Penstock_Token="the-token")
+def test_a_stop_requires_the_token(server: WebServer, stops: Stops) -> None:
+    assert request(server.port, STOP, "POST").status == 403
+    assert request(server.port, STOP, "POST", X_Penstock_Token="the-tokem").status == 403
+    assert request(server.port, STOP, "POST", Cookie="token=the-token").status == 403
+    assert stops.requested == []
+    reply = request(server.port, STOP, "POST", X_Penstock_Token="the-token")
     assert (reply.status, reply.json) == (202, {"stopping": RUN})
-    assert stops.asked == [RUN]
+    assert stops.requested == [RUN]
 
 
-def test_stopping_takes_a_post_of_this_page(server: WebServer, stops: Stops) -> None:
+def test_a_stop_requires_a_post_of_the_same_origin(server: WebServer, stops: Stops) -> None:
     token = {"X_Penstock_Token": "the-token"}
-    assert ask(server.port, STOP, "GET", **token).status == 405
-    assert ask(server.port, STOP, "POST", Origin="https://evil.example", **token).status == 403
-    assert ask(server.port, STOP, "POST", Origin="null", **token).status == 403
-    assert stops.asked == []
+    assert request(server.port, STOP, "GET", **token).status == 405
+    assert request(server.port, STOP, "POST", Origin="https://evil.example", **token).status == 403
+    assert request(server.port, STOP, "POST", Origin="null", **token).status == 403
+    assert stops.requested == []
     own = f"http://127.0.0.1:{server.port}"
-    assert ask(server.port, STOP, "POST", Origin=own, **token).status == 202
+    assert request(server.port, STOP, "POST", Origin=own, **token).status == 202
 
 
-def test_stopping_what_does_not_run(server: WebServer) -> None:
+def test_a_stop_of_an_unknown_run_is_not_found(server: WebServer) -> None:
     path = "/api/queries/00000000-0000-0000-0000-000000000000/stop"
-    assert ask(server.port, path, "POST", X_Penstock_Token="the-token").status == 404
-    assert ask(server.port, "/api/queries/..%2f/stop", "POST").status == 404
+    assert request(server.port, path, "POST", X_Penstock_Token="the-token").status == 404
+    assert request(server.port, "/api/queries/..%2f/stop", "POST").status == 404
 
 
-def test_no_other_page_is_let_in_by_name(server: WebServer) -> None:
-    assert ask(server.port, "/api/queries", Host="evil.example").status == 421
-    assert ask(server.port, "/", Host=f"localhost:{server.port}").status == 200
-    options = ask(server.port, STOP, "OPTIONS", Origin="https://evil.example")
+def test_a_foreign_host_header_is_refused(server: WebServer) -> None:
+    assert request(server.port, "/api/queries", Host="evil.example").status == 421
+    assert request(server.port, "/", Host=f"localhost:{server.port}").status == 200
+    options = request(server.port, STOP, "OPTIONS", Origin="https://evil.example")
     assert options.status == 501
     assert not [name for name in options.headers if name.lower().startswith("access-control")]
 
 
 def test_a_body_that_is_too_large_is_refused(server: WebServer) -> None:
-    assert ask(server.port, STOP, "POST", Content_Length="100000000").status == 413
-    assert ask(server.port, STOP, "POST", Content_Length="65537").status == 413
+    assert request(server.port, STOP, "POST", Content_Length="100000000").status == 413
+    assert request(server.port, STOP, "POST", Content_Length="65537").status == 413
 
 
 @pytest.mark.parametrize("length", ["-1", "abc", "", "1_0", "+5", "²", "9" * 5000])
-def test_a_length_that_is_no_number_is_refused(server: WebServer, length: str) -> None:
-    """And at once: nothing is read of a body that has no end."""
-    assert ask(server.port, STOP, "POST", Content_Length=length).status == 400
+def test_an_invalid_content_length_is_refused(server: WebServer, length: str) -> None:
+    """The body is not read, so the request cannot block the server."""
+    assert request(server.port, STOP, "POST", Content_Length=length).status == 400
 
 
-def test_a_body_is_read_and_of_no_interest(server: WebServer) -> None:
-    reply = ask(server.port, STOP, "POST", b"x" * 65536, X_Penstock_Token="the-token")
+def test_a_body_is_read_and_ignored(server: WebServer) -> None:
+    reply = request(server.port, STOP, "POST", b"x" * 65536, X_Penstock_Token="the-token")
     assert reply.status == 202
 
 
-def test_an_address_that_is_none_is_refused(
+def test_invalid_urls_in_request_and_headers_are_refused(
     server: WebServer, stops: Stops, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert ask(server.port, "/", Host="[").status == 421
-    assert ask(server.port, "http://[/", Host="127.0.0.1").status == 400
+    assert request(server.port, "/", Host="[").status == 421
+    assert request(server.port, "http://[/", Host="127.0.0.1").status == 400
     token = {"X_Penstock_Token": "the-token"}
-    assert ask(server.port, STOP, "POST", Origin="http://[", **token).status == 403
-    assert stops.asked == []
+    assert request(server.port, STOP, "POST", Origin="http://[", **token).status == 403
+    assert stops.requested == []
     assert caplog.text == ""
 
 
@@ -163,11 +163,11 @@ def test_an_address_that_is_none_is_refused(
         ("[nothing]", "127.0.0.1", False),
     ],
 )
-def test_who_the_server_answers_to(header: str | None, bound_to: str, expected: bool) -> None:
+def test_host_is_expected(header: str | None, bound_to: str, expected: bool) -> None:
     assert host_is_expected(header, bound_to) is expected
 
 
-def test_what_is_loopback() -> None:
+def test_is_loopback() -> None:
     assert is_loopback("127.0.0.1")
     assert is_loopback("::1")
     assert is_loopback("localhost")
@@ -175,14 +175,14 @@ def test_what_is_loopback() -> None:
     assert not is_loopback("box.example")
 
 
-def test_beyond_this_machine_reading_takes_the_token_too(stops: Stops) -> None:
+def test_reading_on_other_addresses_requires_the_token(stops: Stops) -> None:
     with WebServer(0, "0.0.0.0", "the-token", queries, stops) as server:
-        assert ask(server.port, "/").status == 200
-        assert ask(server.port, "/api/queries").status == 401
-        assert ask(server.port, "/api/queries", X_Penstock_Token="the-token").status == 200
+        assert request(server.port, "/").status == 200
+        assert request(server.port, "/api/queries").status == 401
+        assert request(server.port, "/api/queries", X_Penstock_Token="the-token").status == 200
 
 
-def test_a_token_is_made_unless_one_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_random_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     with serve_web(0) as first, serve_web(0) as second:
         assert len(first.token) >= 20
@@ -198,9 +198,9 @@ def test_a_real_query_stops_at_its_batch_boundary(spark: SparkSession) -> None:
     query = write_stream(rows).format("noop").queryName("to_be_stopped").start()
     has_committed(query, 0)
     with serve_web(0, token="secret") as server:
-        names = [q["name"] for q in ask(server.port, "/api/queries").json["queries"]]
+        names = [q["name"] for q in request(server.port, "/api/queries").json["queries"]]
         assert "to_be_stopped" in names
         path = f"/api/queries/{query.runId}/stop"
-        assert ask(server.port, path, "POST", X_Penstock_Token="secret").status == 202
+        assert request(server.port, path, "POST", X_Penstock_Token="secret").status == 202
         assert query.awaitTermination(60)
-        assert ask(server.port, path, "POST", X_Penstock_Token="secret").status == 404
+        assert request(server.port, path, "POST", X_Penstock_Token="secret").status == 404

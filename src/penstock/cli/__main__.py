@@ -1,4 +1,4 @@
-"""`python -m penstock.cli` is `penstock`."""
+"""Runs the `penstock` command: `python -m penstock.cli`."""
 
 from penstock.cli.main import app
 

@@ -1,4 +1,4 @@
-"""`penstock bisect`: a batch that fails, narrowed to the smallest range of it that does."""
+"""`penstock bisect`: narrows a failing batch to the smallest range that fails."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ _STOPPED = 130
 
 def bisect(
     script: Script,
-    checkpoint: Annotated[str, typer.Option(help="The query's checkpoint. It is only read.")],
+    checkpoint: Annotated[
+        str, typer.Option(help="The checkpoint of the query. It is not changed.")
+    ],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Its arguments. Those that look like an option of this command come after --.",
+            help="The arguments of the script, after -- if they look like options of bisect.",
             show_default=False,
         ),
     ] = None,
     batch: Annotated[
         int | None,
         typer.Option(
-            help="The batch; if not given, the one that is planned and not committed.",
+            help="The batch to bisect. By default the planned, uncommitted one.",
             show_default=False,
         ),
     ] = None,
@@ -41,24 +43,24 @@ def bisect(
         bool,
         typer.Option(
             "--with-sink",
-            help="Call the script's own foreachBatch or foreach function or Python sink. It really "
-            "gets the rows, in each trial again. Without this no sink is called.",
+            help="Call the script's foreachBatch or foreach function or Python sink with the rows "
+            "of each trial. By default no sink is called.",
         ),
     ] = False,
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable."),
+        typer.Option(metavar="KEY=VALUE", help="A Spark configuration property. Repeatable."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Narrow a failing batch of a query to the smallest range of offsets, or files, that fails.
 
-    The script is run as by `penstock run` until it starts the query of the checkpoint. In its
-    place, parts of the batch are run on copies of the checkpoint. Other queries of the script are
-    not started.
+    The script is run as with `penstock run` until it starts the query of the checkpoint. Instead
+    of the query, parts of the batch are run on copies of the checkpoint. Other queries of the
+    script are not started.
 
-    Exit codes: 0 found, 1 the batch does not fail when it is run again, 2 it could
-    not be bisected, 130 stopped.
+    Exit codes: 0 found, 1 the batch did not fail when it was run again, 2 it could
+    not be bisected, 130 interrupted.
     """
     from penstock.debug.bisect_script import bisect_script
     from penstock.debug.bisection import Bisection
@@ -68,19 +70,19 @@ def bisect(
     try:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-bisect-") as work,
-            contextlib.redirect_stdout(sys.stderr),  # what the script prints is no result
+            contextlib.redirect_stdout(sys.stderr),  # standard output is for the report only
         ):
             bisection = Bisection(
-                checkpoint, Path(work), batch, tell=lambda trial: _say(str(trial))
+                checkpoint, Path(work), batch, tell=lambda trial: _print_error(str(trial))
             )
             report = bisect_script(
                 bisection, script, arguments or (), settings, with_sink=with_sink
             )
     except PenstockError as exc:
-        _say(f"penstock: {exc}")
+        _print_error(f"penstock: {exc}")
         raise typer.Exit(_USAGE_ERROR) from exc
     except OSError as exc:
-        _say(f"penstock: {_told(exc)}")
+        _print_error(f"penstock: {_message(exc)}")
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt as exc:
         raise typer.Exit(_STOPPED) from exc
@@ -88,13 +90,14 @@ def bisect(
     raise typer.Exit(0 if report.is_found else _NOT_REPRODUCED)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
+    """Print a text to standard error, with secrets redacted."""
     typer.echo(DEFAULT_REDACTOR.text(text), err=True)
 
 
-def _told(error: OSError) -> str:
-    """What went wrong with a file. Copying a directory tells of each one: that is the first."""
+def _message(error: OSError) -> str:
+    """The message of a file error; of the errors of `shutil.copytree` the first."""
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         (_, _, first), *others = error.args[0]
-        return f"{first}, and {len(others)} more like it" if others else str(first)
+        return f"{first}, and {len(others)} more errors" if others else str(first)
     return str(error)

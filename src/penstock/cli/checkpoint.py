@@ -1,4 +1,4 @@
-"""`penstock checkpoint`: look into a checkpoint, verify it, change it. No JVM, local paths."""
+"""`penstock checkpoint`: inspects, verifies and changes local checkpoints without a JVM."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ from penstock.errors import PenstockError
 
 app = typer.Typer(
     help=(
-        "Look into a checkpoint, verify it, change it. Needs no JVM; reads local directories, of "
-        "Spark 3.5 to 4.3 and of Penstock.\n\n"
-        "Commands that change a checkpoint show what they would do, and do it with --yes; each "
-        "keeps a backup in .penstock/ and can be taken back with undo. Stop the query first."
+        "Inspect, verify or change a checkpoint. Needs no JVM; works on local directories, written "
+        "by Spark 3.5 to 4.3 or by Penstock.\n\n"
+        "Commands that change a checkpoint only show the changes; with --yes they make them. Each "
+        "keeps a backup in .penstock/ and can be reverted with undo. Stop the query first."
     ),
     no_args_is_help=True,
 )
 
-Directory = Annotated[str, typer.Argument(metavar="DIR", help="The checkpoint.")]
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The checkpoint directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it. Without this, only show it.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Make the changes, instead of showing them.")]
 Stopped = Annotated[
     bool,
-    typer.Option("--stopped", help="No query runs here, even if the logs have just grown."),
+    typer.Option(
+        "--stopped", help="Assume that no query is running, even if a log entry is recent."
+    ),
 ]
 Sink = Annotated[
     Path | None,
     typer.Option(
-        help="The output directory of a file sink: cut its log back too, so that batches planned "
-        "anew are not skipped there."
+        help="The output directory of a file sink. Removes the batches from its log too, so that "
+        "the sink does not skip them when they run again."
     ),
 ]
 
@@ -52,14 +54,18 @@ NOT_READABLE = 2
 @app.command()
 def show(
     directory: Directory,
-    batch: Annotated[int | None, typer.Argument(metavar="N", help="One batch, closely.")] = None,
-    all: Annotated[bool, typer.Option("--all", help="All batches, not only the last ten.")] = False,
+    batch: Annotated[
+        int | None, typer.Argument(metavar="N", help="Show the details of this batch.")
+    ] = None,
+    all: Annotated[
+        bool, typer.Option("--all", help="Show all batches, not only the last ten.")
+    ] = False,
     settings: Annotated[
-        bool, typer.Option("--settings", help="The recorded settings as well.")
+        bool, typer.Option("--settings", help="Show the recorded settings too.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what is in a checkpoint: batches, offsets, watermark, state, sizes."""
+    """Show the contents of a checkpoint: batches, offsets, watermark, state, sizes."""
     with _errors(json, NOT_READABLE):
         view = CheckpointView(directory)
         if batch is not None:
@@ -70,9 +76,9 @@ def show(
 
 @app.command()
 def verify(directory: Directory, json: Json = False) -> None:
-    """Check that a restart will work.
+    """Check whether a query can be restarted from a checkpoint.
 
-    Exit code: 0 it will, 1 it will fail or lose data, 2 there is no checkpoint to check.
+    Exit codes: 0 it can, 1 a restart would fail or lose data, 2 the directory is not a checkpoint.
     """
     with _errors(json, NOT_READABLE):
         verification = make_verification(CheckpointView(directory))
@@ -82,13 +88,13 @@ def verify(directory: Directory, json: Json = False) -> None:
 
 @app.command()
 def diff(
-    left: Annotated[str, typer.Argument(metavar="LEFT", help="One checkpoint.")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The other.")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="The first checkpoint.")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The second checkpoint.")],
     json: Json = False,
 ) -> None:
-    """Show where two checkpoints differ.
+    """Show the differences between two checkpoints.
 
-    Exit code: 0 nowhere, 1 somewhere, 2 one of them is no checkpoint.
+    Exit codes: 0 no difference, 1 some differences, 2 a directory is not a checkpoint.
     """
     with _errors(json, NOT_READABLE):
         differences = compare(CheckpointView(left), CheckpointView(right))
@@ -99,13 +105,17 @@ def diff(
 @app.command()
 def fork(
     directory: Directory,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Where the copy goes; not there yet.")],
-    at: Annotated[int | None, typer.Option(help="Let the copy continue after this batch.")] = None,
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="The directory of the copy; must not exist.")
+    ],
+    at: Annotated[
+        int | None, typer.Option(help="The batch after which the copy continues.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Copy a checkpoint, under a new query id, for another query to continue from.
+    """Copy a checkpoint under a new query id, for another query to continue from.
 
-    The original is only read, so this works beside a running query.
+    The original is not changed, so this is safe while its query is running.
     """
     with _errors(json):
         output_for(json).fork(make_fork(CheckpointView(directory), new, at))
@@ -120,7 +130,7 @@ def rewind(
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Go back: the next run continues after batch N, which counts as committed."""
+    """Rewind a checkpoint, so that the next run continues after an earlier batch."""
     _carry_out(directory, lambda view: surgery.rewind(view, to, sink), yes, stopped, json)
 
 
@@ -132,7 +142,7 @@ def replan(
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Drop the planned, uncommitted batch, so that new limits apply to it."""
+    """Remove the planned, uncommitted batch, so that it is planned again with new limits."""
     _carry_out(directory, lambda view: surgery.replan(view, sink), yes, stopped, json)
 
 
@@ -140,22 +150,24 @@ def replan(
 def skip(
     directory: Directory, yes: Yes = False, stopped: Stopped = False, json: Json = False
 ) -> None:
-    """Mark the planned batch as done without running it. Its input is passed over."""
+    """Commit the planned batch without running it. Its input is not processed."""
     _carry_out(directory, surgery.skip, yes, stopped, json)
 
 
 @app.command()
 def set_offset(
     directory: Directory,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Its number or name.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The number or name of the source.")
+    ],
     offset: Annotated[
-        str, typer.Argument(metavar="JSON", help="Its offset, or - for its beginning.")
+        str, typer.Argument(metavar="JSON", help="The offset, or - for the initial offset.")
     ],
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Let the next batch of a source start at another offset."""
+    """Set the offset at which the next batch of a source starts."""
     _carry_out(
         directory,
         lambda view: source_surgery.set_offset(view, source, offset),
@@ -169,14 +181,17 @@ def set_offset(
 def add_source(
     directory: Directory,
     at: Annotated[
-        str | None, typer.Option(help="Its number among the sources, last if not given; or name.")
+        str | None,
+        typer.Option(help="The number or name of the new source. By default the last number."),
     ] = None,
-    offset: Annotated[str, typer.Option(help="Where it starts; - for its beginning.")] = "-",
+    offset: Annotated[
+        str, typer.Option(help="The offset at which it starts; - for the initial offset.")
+    ] = "-",
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Make room for one more source."""
+    """Add a source, for a query that now has one more."""
     _carry_out(
         directory, lambda view: source_surgery.add_source(view, at, offset), yes, stopped, json
     )
@@ -185,12 +200,14 @@ def add_source(
 @app.command()
 def remove_source(
     directory: Directory,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Its number or name.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The number or name of the source.")
+    ],
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Forget a source; those after it move up by one."""
+    """Remove a source; the numbers of those after it decrease by one."""
     _carry_out(
         directory, lambda view: source_surgery.remove_source(view, source), yes, stopped, json
     )
@@ -200,13 +217,16 @@ def remove_source(
 def reorder_sources(
     directory: Directory,
     order: Annotated[
-        list[int], typer.Argument(metavar="N...", help="2 0 1: number 2 becomes number 0, ...")
+        list[int],
+        typer.Argument(
+            metavar="N...", help="The old numbers in the new order: 2 0 1 makes source 2 source 0."
+        ),
     ],
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
-    """Put the sources in another order, as they now come in the query."""
+    """Reorder the sources, for a query that now has them in another order."""
     _carry_out(
         directory, lambda view: source_surgery.reorder_sources(view, order), yes, stopped, json
     )
@@ -216,7 +236,7 @@ def reorder_sources(
 def undo(
     directory: Directory, yes: Yes = False, stopped: Stopped = False, json: Json = False
 ) -> None:
-    """Take back the last command that changed the checkpoint; again for the one before."""
+    """Undo the last command that changed the checkpoint. Repeat it to undo earlier ones."""
     with _errors(json):
         root = CheckpointView(directory).root
         last = backup.check_undo(root)
@@ -236,7 +256,7 @@ def _carry_out(
     stopped: bool,
     json: bool,
 ) -> None:
-    """Show a plan, and with `yes` carry it out. The plan is made while the checkpoint is held."""
+    """Show a plan, and with `yes` apply it. The applied plan is made under the checkpoint lock."""
     with _errors(json):
         output = output_for(json)
         view = CheckpointView(directory)
@@ -254,7 +274,7 @@ def _carry_out(
 
 @contextmanager
 def _errors(as_json: bool, code: int = REFUSED) -> Iterator[None]:
-    """Show an error of ours as what it is, a message, and exit."""
+    """Print a PenstockError or OSError as a message without a traceback, and exit with `code`."""
     try:
         yield
     except (PenstockError, OSError) as exc:

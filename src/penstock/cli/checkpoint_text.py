@@ -1,4 +1,4 @@
-"""How `penstock checkpoint` shows things to people."""
+"""The text output of `penstock checkpoint`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
 from penstock.checkpoint.tools.offset_text import ranges
-from penstock.cli.tables import Column, print_line, print_table, print_wrapped, together, width_of
+from penstock.cli.tables import Column, no_break, print_line, print_table, print_wrapped, width_of
 from penstock.redaction import DEFAULT_REDACTOR
 
 _SHOWN_BATCHES = 10
@@ -39,7 +39,7 @@ _SIGNS = {
 
 
 class CheckpointText:
-    """Prints to a console, one method for each kind of thing."""
+    """Prints results to a console, with one method for each kind of result."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -103,7 +103,7 @@ class CheckpointText:
     def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
         self._changes(plan["changes"])
         if not plan["changes"]:
-            self._line("[green]Nothing to do:[/] the checkpoint is as the command would leave it.")
+            self._line("[green]Nothing to do:[/] the command would not change the checkpoint.")
             return
         self._line(f"[bold]{escape(plan['outcome'])}[/]")
         for note in (*plan["warnings"], *([activity] if activity else [])):
@@ -113,7 +113,7 @@ class CheckpointText:
         else:
             self._line(
                 f"[green]Done.[/] Backup: {escape(str(backup.path))}. "
-                "`penstock checkpoint undo` takes it back."
+                "`penstock checkpoint undo` reverts it."
             )
 
     def fork(self, fork: Fork) -> None:
@@ -128,9 +128,9 @@ class CheckpointText:
             return
         self._changes([{**step, "diff": []} for step in steps])
         self._line(
-            f"[bold]Would take back `{escape(backup.operation)}`, made "
-            f"{_time(backup.made_at_ms)}, in this way.[/] Nothing was changed. Repeat with --yes "
-            "to do it."
+            f"[bold]Would undo `{escape(backup.operation)}` of "
+            f"{_time(backup.made_at_ms)} with these changes.[/] Nothing was changed. Repeat with "
+            "--yes to do it."
         )
 
     def error(self, error: Exception) -> None:
@@ -170,7 +170,7 @@ class CheckpointText:
                 _time(batch.planned_at_ms),
                 _committed(batch),
                 _watermark(batch),
-                escape(", ".join(together(f"{name}: {how}") for name, how in batch.moved.items())),
+                escape(", ".join(no_break(f"{name}: {how}") for name, how in batch.moved.items())),
             )
             for batch in batches
         ]
@@ -245,7 +245,7 @@ class CheckpointText:
         )
 
     def _changes(self, changes: Sequence[dict[str, Any]]) -> None:
-        """All changes. A checksum that goes with its file is not listed; long runs are cut."""
+        """Print the changes, without the checksum files of deleted files; long runs are cut."""
         whole = ("delete", "restore")
         deleted = {change["path"] for change in changes if change["change"] in whole}
         own = [change for change in changes if _checked_file(change["path"]) not in deleted]
@@ -270,7 +270,7 @@ class CheckpointText:
             print_wrapped(self._console, text, indent=4)
 
     def _table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> None:
-        """A table, set off from what follows."""
+        """Print a table and an empty line."""
         print_table(self._console, columns, rows)
         self._console.print()
 
@@ -279,14 +279,14 @@ class CheckpointText:
 
 
 def _checked_file(path: str) -> str | None:
-    """The file whose checksum twin this is; None for any other file."""
+    """The file that a `.crc` file is the checksum of; None for any other file."""
     directory, slash, name = path.rpartition("/")
-    is_twin = name.startswith(".") and name.endswith(".crc")
-    return f"{directory}{slash}{name[1:-4]}" if is_twin else None
+    is_checksum = name.startswith(".") and name.endswith(".crc")
+    return f"{directory}{slash}{name[1:-4]}" if is_checksum else None
 
 
 def _runs(changes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Changes that follow each other, of one kind, of files in one directory."""
+    """Groups of consecutive changes of one kind to files in one directory."""
 
     def group(change: dict[str, Any]) -> tuple[str, str]:
         return change["change"], change["path"].rpartition("/")[0]
@@ -299,7 +299,7 @@ def _columns(*headings: str, breaks: bool = False) -> tuple[Column, ...]:
 
 
 def _time(millis: int | None, beside: int | None = None) -> str:
-    """A moment; without the date, or the year, that it has in common with the one `beside` it."""
+    """A time; without the date, or the year, if that is the same as in the time `beside` it."""
     if not millis:
         return "-"
     date, _, time = to_the_second(millis).partition(" ")
@@ -307,7 +307,7 @@ def _time(millis: int | None, beside: int | None = None) -> str:
     if date == other:
         return time
     year, _, day = date.partition("-")
-    return together(f"{day if other.startswith(f'{year}-') else date} {time}")
+    return no_break(f"{day if other.startswith(f'{year}-') else date} {time}")
 
 
 def _committed(batch: BatchReport) -> str:
@@ -326,7 +326,7 @@ def _watermark(batch: BatchReport) -> str:
     if following is None or following == now:
         return _time(now, batch.planned_at_ms)
     after = _time(following, now or batch.planned_at_ms)
-    return f"{_time(now, batch.planned_at_ms)} {together(f'-> {after}')}"
+    return f"{_time(now, batch.planned_at_ms)} {no_break(f'-> {after}')}"
 
 
 def _plain(value: str | None) -> str:
@@ -334,7 +334,7 @@ def _plain(value: str | None) -> str:
 
 
 def _sides(difference: Difference) -> tuple[str, str]:
-    """What each has; of Spark's own classes the name alone, where that tells them apart."""
+    """Both values; Spark's classes without their package, if the names still differ."""
     left, right = difference.left, difference.right
     if left and right and _short_class(left) != _short_class(right):
         left, right = _short_class(left), _short_class(right)

@@ -1,4 +1,4 @@
-"""`penstock crashtest`: a script killed at every point of the protocol, and its output compared."""
+"""`penstock crashtest`: kills a script at every fault point and compares its output."""
 
 from __future__ import annotations
 
@@ -25,51 +25,53 @@ def crashtest(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Its arguments, in which {checkpoint}, {output} and {work} stand for paths that "
-            "are new for each crash. If none are given, {checkpoint} and {output}.",
+            help="The arguments of the script. {checkpoint}, {output} and {work} are replaced by "
+            "paths that are new for each crash. By default {checkpoint} and {output}.",
             show_default=False,
         ),
     ] = None,
     format: Annotated[
-        str, typer.Option(help="The format that Spark is to read {output} in.")
+        str, typer.Option(help="The format in which Spark reads {output}.")
     ] = "parquet",
     reader: Annotated[
         Path | None,
         typer.Option(
-            help="A Python file whose read_output(workspace) returns the output instead.",
+            help="A Python file with a function read_output(workspace) that returns the output "
+            "instead.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
     point: Annotated[
-        list[str] | None, typer.Option(help="Crash at this point only. Repeatable.")
+        list[str] | None, typer.Option(help="Crash at this fault point only. Repeatable.")
     ] = None,
     every_batch: Annotated[
         bool, typer.Option("--every-batch", help="Crash at each point in every batch.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds that one run may take.")] = 300.0,
+    timeout: Annotated[float, typer.Option(help="The time limit of one run, in seconds.")] = 300.0,
     jobs: Annotated[
         int,
         typer.Option(
-            min=1, help="Runs at the same time; 1 if the script cannot run beside itself."
+            min=1,
+            help="The number of concurrent runs; 1 if the script cannot run several times at once.",
         ),
     ] = 2,
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Go on in this directory, with what an interrupted test has finished there.",
+            help="Resume the interrupted test of this directory.",
             exists=True,
             file_okay=False,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Kill a script at every point of a batch, run it again, and compare its output.
+    """Kill a script at every fault point of a batch, run it again, and compare its output.
 
-    The script is run as by `penstock run`, in a process of its own, which is killed for real. It
-    is to process the input there is and end, as with trigger(availableNow=True). Ctrl-C shows the
-    crashes tried so far, and how to go on. Exit codes: 0 no crash made a difference to the output,
-    1 one did, 2 the test could not be made, 130 it was interrupted.
+    The script is run as with `penstock run`, in a child process that is killed with SIGKILL. It
+    must process the available input and end, as with trigger(availableNow=True). Ctrl-C prints the
+    results so far and how to resume. Exit codes: 0 no crash changed the output, 1 a crash changed
+    it, 2 the test could not be run, 130 it was interrupted.
     """
     from penstock.errors import PenstockError
 
@@ -85,11 +87,11 @@ def crashtest(
             shutil.rmtree(folder, ignore_errors=True)
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt:
-        _say_how_to_resume(folder)
+        _print_how_to_resume(folder)
         raise typer.Exit(_INTERRUPTED) from None
     output_for(json).crash_report(report)
     if report.not_tried:
-        _say_how_to_resume(folder)
+        _print_how_to_resume(folder)
         raise typer.Exit(_INTERRUPTED)
     shutil.rmtree(folder, ignore_errors=True)
     raise typer.Exit(0 if report.is_exactly_once else 1)
@@ -102,7 +104,8 @@ def _points(names: list[str] | None) -> list[FaultPoint] | None:
     for name in names or ():
         if name not in known:
             raise typer.BadParameter(
-                f"{name!r} is none of {', '.join(known)}", param_hint="--point"
+                f"{name!r} is not a fault point. The fault points are {', '.join(known)}.",
+                param_hint="--point",
             )
     return [FaultPoint(name) for name in names] if names else None
 
@@ -133,7 +136,8 @@ def _test(
     return crash_judge.judge(results, read_output)
 
 
-def _say_how_to_resume(folder: Path) -> None:
+def _print_how_to_resume(folder: Path) -> None:
     typer.echo(
-        f"penstock: interrupted. The same command with `--resume {folder}` goes on.", err=True
+        f"penstock: interrupted. Repeat the command with `--resume {folder}` to continue.",
+        err=True,
     )

@@ -54,7 +54,7 @@ def version() -> None:
 
 @app.command()
 def dashboard() -> None:
-    """Print the Grafana dashboard over Penstock's metrics, as JSON to import."""
+    """Print a Grafana dashboard for Penstock's metrics, as JSON to import."""
     from importlib.resources import files
 
     typer.echo((files("penstock.web") / "grafana-dashboard.json").read_text(), nl=False)
@@ -63,13 +63,13 @@ def dashboard() -> None:
 @app.command()
 def doctor(
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show each internal class that was looked up.")
+        bool, typer.Option("--verbose", help="Show every internal class that was checked.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check Python, Java, Spark and every internal class of Spark that Penstock needs.
+    """Check Python, Java, Spark and the internals of Spark that Penstock uses.
 
-    Exit codes: 0 Penstock runs here, 1 it does not, and what is missing is shown.
+    Exit codes: 0 Penstock can run, 1 it cannot; the output shows what is missing.
     """
     from penstock.api.doctor import diagnose
 

@@ -1,4 +1,4 @@
-"""What `penstock run` lets one see of the queries while the script runs."""
+"""The options of `penstock run` that show or serve the queries while the script runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import typer
 LOOPBACK = "127.0.0.1"
 
 STALL_SECONDS = 600.0
-"""As `penstock.observe.health` has it, whose import would make every command slower to start."""
+"""`DEFAULT_STALL_SECONDS` of `penstock.observe.health`, which is slow to import."""
 
 
 @dataclass(frozen=True)
 class Observing:
-    """What was asked for. A port of None is a server that is not wanted."""
+    """The options. A server whose port is None is not started."""
 
     watch: bool = False
     metrics_port: int | None = None
@@ -28,7 +28,7 @@ class Observing:
     stall_seconds: float = STALL_SECONDS
 
     def arguments(self) -> list[str]:
-        """The same as options of `penstock run`."""
+        """These options as arguments of `penstock run`."""
         options = ["--stall-seconds", f"{self.stall_seconds:g}"]
         if self.watch:
             options.append("--watch")
@@ -41,12 +41,12 @@ class Observing:
 
     @contextlib.contextmanager
     def running(self, script: str) -> Iterator[None]:
-        """Show and serve meanwhile.
+        """Run the servers and the watch in the block.
 
-        One line on standard error says that the script runs on Penstock, in which version, and
-        where things are to be found; a second one the token to stop a query on the live page.
+        Prints one line to standard error with the version of Penstock and the URLs, and a second
+        one with the token for stopping a query on the live page.
 
-        Raises typer.BadParameter at the start if a server cannot listen where it is to.
+        Raises typer.BadParameter if a server cannot listen on its address.
         """
         import penstock
 
@@ -78,14 +78,14 @@ class Observing:
 
 @contextlib.contextmanager
 def _listening(server: str, host: str, port: int) -> Iterator[None]:
-    """Around the start of a server: an address it cannot have is an error of the command line."""
+    """Convert an OSError from the start of a server to typer.BadParameter."""
     try:
         yield
     except OSError as error:
         if _is_of_host(error):
-            option, advice = "host", "Give an address of this machine, or 0.0.0.0 for all it has."
+            option, advice = "host", "Use an address of this machine, or 0.0.0.0 for all of them."
         else:
-            option, advice = "port", "Give another port; 0 takes any that is free."
+            option, advice = "port", "Use another port, or 0 for any free port."
         raise typer.BadParameter(
             f"cannot listen on port {port} of {host}: {error.strerror or error}. {advice}",
             param_hint=f"--{server}-{option}",
@@ -93,5 +93,5 @@ def _listening(server: str, host: str, port: int) -> Iterator[None]:
 
 
 def _is_of_host(error: OSError) -> bool:
-    """Whether another port would not help."""
+    """Whether the error is caused by the host, so that another port would fail too."""
     return isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL

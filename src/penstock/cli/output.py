@@ -1,4 +1,4 @@
-"""How the command line shows things: every one as text and as JSON."""
+"""The output of the command line: every result as text and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Output(ABC):
-    """A way to show what the commands find out."""
+    """Prints the results of the commands, with one method for each kind of result."""
 
     @abstractmethod
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None: ...
@@ -47,14 +47,14 @@ class Output(ABC):
 
     @abstractmethod
     def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
-        """What a command changes; with a backup it has been done, without it could be."""
+        """Print the changes of a command; `backup` is None if they were not made."""
 
     @abstractmethod
     def fork(self, fork: Fork) -> None: ...
 
     @abstractmethod
     def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
-        """What undoing a command changes, step by step, or has changed."""
+        """Print the changes of an undo, which were made if `is_done`."""
 
     @abstractmethod
     def crash_report(self, report: CrashReport) -> None: ...
@@ -67,7 +67,7 @@ class Output(ABC):
 
 
 class TextOutput(CheckpointText, Output):
-    """For people."""
+    """Prints text to a console."""
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__(console or Console())
@@ -94,9 +94,9 @@ class TextOutput(CheckpointText, Output):
                 soft_wrap=True,
             )
         verdict_line = (
-            "[green]Penstock runs here.[/]"
+            "[green]Penstock can run here.[/]"
             if diagnosis.is_healthy
-            else "[red]Penstock does not run here; see the lines marked ✗.[/]"
+            else "[red]Penstock cannot run here; see the lines marked ✗.[/]"
         )
         self._console.print(verdict_line)
 
@@ -114,7 +114,7 @@ class TextOutput(CheckpointText, Output):
 
 
 class JsonOutput(Output):
-    """For programs: one JSON document."""
+    """Prints one JSON document per command."""
 
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         self._print(diagnosis.to_dict())
@@ -157,8 +157,8 @@ class JsonOutput(Output):
         print(json.dumps(document, indent=2))
 
 
-class _WithoutSecrets:
-    """An output whose methods get what they are to show without the secrets in it."""
+class _Redacting:
+    """Redacts secrets from the arguments of every method of an Output."""
 
     def __init__(self, inner: Output) -> None:
         self._inner = inner
@@ -169,7 +169,8 @@ class _WithoutSecrets:
 
 
 def output_for(as_json: bool) -> Output:
-    return cast(Output, _WithoutSecrets(JsonOutput() if as_json else TextOutput()))
+    """The output of a command, which redacts secrets."""
+    return cast(Output, _Redacting(JsonOutput() if as_json else TextOutput()))
 
 
 def _mark(good: bool) -> str:

@@ -1,4 +1,4 @@
-"""`penstock run`: a script, its queries on Penstock, started again when they fail."""
+"""`penstock run`: runs a script with its queries on Penstock, and restarts it when it fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
 def existing_file(path: str) -> str:
-    """The path of a script, as it was typed. Raises typer.BadParameter if it is no file."""
+    """Return the path unchanged. Raises typer.BadParameter if it is not an existing file."""
     if not os.path.exists(path):
         raise typer.BadParameter(f"File {path!r} does not exist.")
     if os.path.isdir(path):
@@ -31,30 +31,33 @@ def existing_file(path: str) -> str:
     return path
 
 
-# A text and no Path, which would make `job.py` of `./job.py`.
+# A str, because Path would change `./job.py` to `job.py`.
 Script = Annotated[str, typer.Argument(help="The script to run.", callback=existing_file)]
 
 
 def run(
     script: Script,
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Its arguments.", show_default=False)
+        list[str] | None, typer.Argument(help="The arguments of the script.", show_default=False)
     ] = None,
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable."),
+        typer.Option(metavar="KEY=VALUE", help="A Spark configuration property. Repeatable."),
     ] = None,
     restart: Annotated[
-        str, typer.Option(metavar="WHEN", help="Start the script again: never, or on-failure.")
+        str, typer.Option(metavar="WHEN", help="When to restart the script: never or on-failure.")
     ] = "never",
     max_restarts: Annotated[
-        int, typer.Option(metavar="N", help="Give up after so many restarts.")
+        int, typer.Option(metavar="N", help="The maximum number of restarts.")
     ] = 10,
     backoff: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The wait before the first restart.")
+        float,
+        typer.Option(
+            metavar="SECONDS", help="The delay before the first restart; it doubles each time."
+        ),
     ] = 1.0,
     max_backoff: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The longest wait before a restart.")
+        float, typer.Option(metavar="SECONDS", help="The maximum delay before a restart.")
     ] = 60.0,
     watch: Annotated[bool, typer.Option("--watch", help="Show the queries live.")] = False,
     metrics_port: Annotated[
@@ -63,7 +66,7 @@ def run(
             metavar="PORT",
             min=0,
             max=_LAST_PORT,
-            help="Serve /metrics and /healthz on this port; 0 takes a free one.",
+            help="Serve /metrics and /healthz on this port; 0 for any free port.",
         ),
     ] = None,
     metrics_host: Annotated[
@@ -75,7 +78,7 @@ def run(
             metavar="PORT",
             min=0,
             max=_LAST_PORT,
-            help="Serve the live page on this port; 0 takes a free one.",
+            help="Serve the live page on this port; 0 for any free port.",
         ),
     ] = None,
     web_host: Annotated[
@@ -84,25 +87,26 @@ def run(
     stall_seconds: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", help="So long in one trigger, and a query counts as stuck."
+            metavar="SECONDS",
+            help="A query that is longer in one trigger is reported as unhealthy.",
         ),
     ] = STALL_SECONDS,
 ) -> None:
-    """Run a PySpark script unchanged, its streaming queries on Penstock.
+    """Run an unchanged PySpark script with its streaming queries on Penstock.
 
     SIGTERM and the first Ctrl-C stop the queries when the running batch is committed, a second one
     at once.
 
-    Exit codes: 0 the script ended, 1 it failed, 2 it was not run, the command line being wrong or
-    a port taken, 3 a query failed, 130 it was stopped by Ctrl-C, 143 by SIGTERM; else what the
-    script itself exited with.
+    Exit codes: 0 the script ended, 1 it failed, 2 it was not run because of a usage error or a
+    port in use, 3 a query failed, 130 it was stopped by Ctrl-C, 143 by SIGTERM; otherwise the exit
+    code of the script.
     """
     settings = dict(key_value(setting) for setting in conf or ())
     observing = Observing(
         watch, metrics_port, metrics_host, web_port, web_host, stall_seconds=stall_seconds
     )
     if watch:
-        settings.setdefault(_PROGRESS_BAR, "false")  # it would write over the table
+        settings.setdefault(_PROGRESS_BAR, "false")  # it would overwrite the table
     if restart == "never":
         from penstock.api.runner import run_script
 
@@ -111,7 +115,7 @@ def run(
         raise typer.Exit(code)
     if restart != "on-failure":
         raise typer.BadParameter(
-            f"{restart!r} is neither never nor on-failure", param_hint="restart"
+            f"{restart!r} is not a restart policy; use never or on-failure", param_hint="--restart"
         )
     try:
         policy = Backoff(max_restarts, backoff, max_backoff)
@@ -125,11 +129,11 @@ def run(
 
 
 def supervise(command: Sequence[str], policy: Backoff) -> int:
-    """Run a command, again when it fails, as the policy has it; its last exit code.
+    """Run a command, restart it when it fails as the policy allows, and return its exit code.
 
-    A run that died of signal n counts as one that exited with 128 + n, as in a shell.
-    SIGTERM and Ctrl-C are passed on, and after one of them there is no restart. Each run is told
-    how many there were before it, and they all have the same token for the live page.
+    The exit code of a run that was killed by signal n is 128 + n, as in a shell. SIGTERM and
+    SIGINT are forwarded to the command and prevent further restarts. The environment of each run
+    has the number of restarts in PENSTOCK_RESTARTS and the same PENSTOCK_WEB_TOKEN.
     """
     from penstock.observe.observatory import RESTARTS_VARIABLE
 
@@ -137,25 +141,25 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
     child: subprocess.Popen[bytes] | None = None
     stopped = threading.Event()
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
+    def forward(number: int, _frame: FrameType | None) -> None:
         stopped.set()
         if child is not None and child.poll() is None:
             child.send_signal(number)
 
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, pass_on) for number in numbers}
+    before = {number: signal.signal(number, forward) for number in numbers}
     try:
         for failures in range(1, policy.max_restarts + 2):
             environment[RESTARTS_VARIABLE] = str(failures - 1)
             child = subprocess.Popen(command, start_new_session=True, env=environment)
-            if stopped.is_set():  # by a signal that came before there was a child to pass it on to
+            if stopped.is_set():  # the signal came before there was a child to forward it to
                 child.terminate()
             code = _exit_code(child.wait())
             if code in (0, _USAGE_ERROR) or stopped.is_set() or failures > policy.max_restarts:
                 return code
             delay = policy.delay(failures)
             typer.echo(
-                f"penstock: the script ended with {code}; restart {failures} of "
+                f"penstock: the script exited with code {code}; restart {failures} of "
                 f"{policy.max_restarts} in {delay:g} s",
                 err=True,
             )
@@ -168,12 +172,12 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
 
 
 def _exit_code(returncode: int) -> int:
-    """What a shell makes of how a process ended: 128 + n if signal n killed it."""
+    """The exit code as in a shell: 128 + n if signal n killed the process."""
     return returncode if returncode >= 0 else 128 - returncode
 
 
 def key_value(setting: str) -> tuple[str, str]:
-    """The two sides of a setting. Raises typer.BadParameter if it has not two."""
+    """Split `key=value`. Raises typer.BadParameter if there is no `=` or no key."""
     key, equals, value = setting.partition("=")
     if not equals or not key:
         raise typer.BadParameter(f"{setting!r} is not key=value", param_hint="--conf")

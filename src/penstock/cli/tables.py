@@ -1,4 +1,4 @@
-"""Tables of text that fit a terminal, and are one line for each row everywhere else."""
+"""Text tables that fit the width of a terminal; without a terminal, each row is one line."""
 
 from __future__ import annotations
 
@@ -12,58 +12,61 @@ from rich.text import Text
 _GAP = "  "
 _INDENT = "  "
 _BREAK = re.compile(r" +|(?<=,)(?=[^ ])")
-"""Where a text may go on in the next line: at a space, and after a comma as in JSON."""
-_KEPT_TOGETHER = "\u00a0"
+"""Where a line may be broken: at spaces, and after a comma as in JSON."""
+_NO_BREAK_SPACE = "\u00a0"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column. A value in one that `breaks` may go on in the next line, between words."""
+    """A column. If `breaks`, its values may be wrapped between words."""
 
     heading: str
     breaks: bool = False
 
 
 def width_of(console: Console) -> int | None:
-    """How wide a line may be; None where no one looks at it in a terminal."""
+    """The width of the terminal; None if the output is not a terminal."""
     return console.width if console.is_terminal else None
 
 
-def together(text: str) -> str:
-    """The same text, of which no part goes to another line."""
-    return text.replace(" ", _KEPT_TOGETHER)
+def no_break(text: str) -> str:
+    """The text with no-break spaces, so that it is not wrapped."""
+    return text.replace(" ", _NO_BREAK_SPACE)
 
 
 def print_table(
     console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]
 ) -> None:
-    """Print a table. Where it is too wide, values are broken between words; where that does not
-    help, each row is printed as lines of a heading and a value. No word is ever split."""
+    """Print a table.
+
+    If it is too wide, values are wrapped between words. If it is still too wide, each row is
+    printed as lines of a heading and a value. Words are never split.
+    """
     cells = [[_text(cell) for cell in row] for row in rows]
     for line in _lines(columns, cells, width_of(console)):
         print_line(console, line)
 
 
 def print_wrapped(console: Console, line: str | Text, indent: int = 2) -> None:
-    """Print a text, broken between words where it is too wide."""
+    """Print a text, wrapped between words if it is too wide."""
     width = width_of(console)
-    first, *rest = broken(_text(line), width, indent)
+    first, *rest = wrap(_text(line), width, indent)
     print_line(console, first)
     for part in rest:
         print_line(console, Text(" " * indent).append_text(part))
 
 
 def print_line(console: Console, line: Text) -> None:
-    """Print one line as it is, however wide."""
+    """Print one line without wrapping."""
     line.rstrip()
-    plain = line.plain.replace(_KEPT_TOGETHER, " ")
+    plain = line.plain.replace(_NO_BREAK_SPACE, " ")
     console.print(Text(plain, spans=line.spans, style=line.style), soft_wrap=True, highlight=False)
 
 
-def broken(text: Text, width: int | None, indent: int = 0) -> list[Text]:
-    """The text in lines of at most this width, those after the first being `indent` shorter.
+def wrap(text: Text, width: int | None, indent: int = 0) -> list[Text]:
+    """Split a text into lines of at most `width`, less `indent` for all but the first.
 
-    A word that is wider has a line of its own, whole.
+    A word that is wider gets a line of its own.
     """
     if width is None or text.cell_len <= width:
         return [text]
@@ -79,7 +82,7 @@ def broken(text: Text, width: int | None, indent: int = 0) -> list[Text]:
 
 
 def _pieces(plain: str) -> list[tuple[int, int]]:
-    """Start and end of each part that is not to be split, without the spaces between them."""
+    """The start and end of each part that must not be split, without the spaces between them."""
     pieces, start = [], 0
     for gap in _BREAK.finditer(plain):
         if gap.start() > start:
@@ -106,7 +109,7 @@ def _lines(
 def _widths(
     columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int | None
 ) -> list[int] | None:
-    """How wide each column is; None if the table cannot be made to fit."""
+    """The width of each column; None if the table cannot be made to fit."""
     count = range(len(columns))
     widths = [max(len(columns[i].heading), *(row[i].cell_len for row in rows), 0) for i in count]
     if width is None:
@@ -130,7 +133,7 @@ def _longest_piece(cell: Text) -> int:
 
 
 def _row(cells: Sequence[Text], widths: Sequence[int]) -> list[Text]:
-    parts = [broken(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    parts = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     lines = []
     for number in range(max(map(len, parts))):
         line = Text()
@@ -143,7 +146,7 @@ def _row(cells: Sequence[Text], widths: Sequence[int]) -> list[Text]:
 
 
 def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """Each row as lines: the first value, and below it the others, each with its heading."""
+    """Each row as several lines: the first value, then each other value with its heading."""
     labels = max(len(column.heading) for column in columns[1:])
     lines = []
     for row in rows:
@@ -151,7 +154,7 @@ def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: in
         lines.append(Text(head, style="dim").append_text(row[0]))
         for column, cell in zip(columns[1:], row[1:], strict=True):
             head = f"{_INDENT}{column.heading:<{labels}}{_GAP}"
-            for number, part in enumerate(broken(cell, width - len(head))):
+            for number, part in enumerate(wrap(cell, width - len(head))):
                 label = head if number == 0 else " " * len(head)
                 lines.append(Text(label, style="dim").append_text(part))
     return lines

@@ -1,1 +1,1 @@
-"""The live page."""
+"""The HTTP servers of the live page and the Prometheus metrics."""

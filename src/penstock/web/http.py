@@ -1,4 +1,4 @@
-"""A small HTTP server on a thread of its own, from the standard library."""
+"""A small HTTP server on a background thread, on `http.server` of the standard library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Server = TypeVar("_Server", bound="HttpServer")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. The path is without its query string, headers by lower-case name."""
+    """An HTTP request. `path` has no query string; the names in `headers` are lower case."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What is answered."""
+    """An HTTP response."""
 
     status: int = 200
     body: bytes = b""
@@ -51,9 +51,10 @@ class Response:
 
 
 class HttpServer:
-    """Serves requests until it is stopped. Each is answered on a thread of its own.
+    """Serves requests until `stop` is called, each on its own thread.
 
-    Port 0 takes any that is free; `port` says which. Also a context manager.
+    With port 0 any free port is used; `port` returns it. As a context manager, the server is
+    stopped at the end of the block. Raises OSError if it cannot listen on the address.
     """
 
     def __init__(self, name: str, host: str, port: int, answer: Callable[[Request], Response]):
@@ -65,16 +66,17 @@ class HttpServer:
 
     @property
     def port(self) -> int:
+        """The port that the server listens on."""
         return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
-        """Where the server is found from this machine."""
+        """The URL of the server, as seen from this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)
         return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 
     def stop(self) -> None:
-        """Answer nobody any more. Doing it twice is fine."""
+        """Stop serving and close the socket. Calling it again has no effect."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -87,7 +89,7 @@ class HttpServer:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what listens there is reached from this machine only."""
+    """Whether `host` is a loopback address, which is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -97,11 +99,11 @@ def is_loopback(host: str) -> bool:
 
 
 def host_is_expected(header: str | None, bound_to: str) -> bool:
-    """Whether a Host header names this server, and not a stranger's name that points to it.
+    """Whether a Host header is one of this server; protects against DNS rebinding.
 
-    Addresses do, `localhost` does, and so does the name the server was bound to. Any other name
-    may have been pointed here by a page that wants to read us through somebody's browser. What is
-    no name at all is not expected either.
+    Accepts IP addresses, `localhost`, the host name of the machine and the host that the server is
+    bound to. Any other name may have been resolved to this address by a foreign web page that
+    tries to read the server through a browser. A missing or invalid header is not accepted.
     """
     try:
         name = urlsplit(f"//{header or ''}").hostname
@@ -121,14 +123,14 @@ def _server_class(host: str) -> type[ThreadingHTTPServer]:
         block_on_close = False
 
         def handle_error(self, request: object, client_address: object) -> None:
-            _logger.debug("A request from %s was cut off", client_address, exc_info=True)
+            _logger.debug("A request from %s failed", client_address, exc_info=True)
 
     return Server
 
 
 def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.0"  # one request a connection: none outlives the server
+        protocol_version = "HTTP/1.0"  # one request per connection, so none outlives the server
         server_version = "penstock"
         sys_version = ""
         timeout = 30
@@ -142,9 +144,10 @@ def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestH
         def do_POST(self) -> None:
             length = self.headers.get("Content-Length", "0")
             if _LENGTH.fullmatch(length) is None:
-                self._respond(Response.error(400, "the length of the body is no number"))
+                self._respond(Response.error(400, "Content-Length is not a number"))
             elif int(length) > _LARGEST_BODY:
-                self._respond(Response.error(413, "the body is too large"))
+                message = f"the body is larger than {_LARGEST_BODY} bytes"
+                self._respond(Response.error(413, message))
             else:
                 self.rfile.read(int(length))
                 self._respond(self._answer("POST"))
@@ -154,11 +157,11 @@ def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestH
             try:
                 path = urlsplit(self.path).path
             except ValueError:
-                return Response.error(400, "that is no address")
+                return Response.error(400, "the request target is not a valid URL")
             try:
                 return answer(Request(method, path, headers))
             except Exception:
-                _logger.warning("Could not answer %s %s", method, self.path, exc_info=True)
+                _logger.warning("The request %s %s failed", method, self.path, exc_info=True)
                 return Response.error(500, "internal error; see the log")
 
         def _respond(self, response: Response, *, with_body: bool = True) -> None:

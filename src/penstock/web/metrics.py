@@ -1,4 +1,4 @@
-"""The queries as Prometheus metrics, and a word on their health."""
+"""The Prometheus metrics and the health endpoint of the queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Snapshots = Callable[[], Sequence[QuerySnapshot]]
 
 
 class QueryCollector(Collector):
-    """Makes the metrics of all queries each time it is asked. Remembers nothing itself."""
+    """Creates the metrics of all queries at each scrape. Has no state of its own."""
 
     def __init__(self, source: Snapshots) -> None:
         self._source = source
@@ -50,11 +50,16 @@ def serve_metrics(
     stall_seconds: float = DEFAULT_STALL_SECONDS,
     source: Snapshots = snapshots,
 ) -> HttpServer:
-    """Serve `/metrics` for Prometheus and `/healthz` for whoever restarts processes.
+    """Serve `/metrics` for Prometheus and `/healthz` for health checks.
 
-    `/healthz` answers 503, and says which query and why, when the latest run of a query failed or
-    when one has been in the same trigger for more than `stall_seconds`. Only this machine is
-    listened to unless another host is given; then it may be asked for by any name.
+    `/healthz` returns 503, with the queries and reasons as JSON, if the latest run of a query has
+    failed or a query has been in the same trigger for more than `stall_seconds`. By default the
+    server listens on the loopback address only; with another `host` any Host header is accepted.
+    With port 0 any free port is used. Raises OSError if it cannot listen on the address. Call
+    `stop` of the returned server, or use it as a context manager, to end it.
+
+        server = penstock.serve_metrics(9404)
+        print(server.url)
     """
     only_here = is_loopback(host)
     registry = CollectorRegistry(auto_describe=False)
@@ -62,16 +67,16 @@ def serve_metrics(
 
     def answer(request: Request) -> Response:
         if only_here and not host_is_expected(request.headers.get("host"), host):
-            return Response.error(421, "this server does not go by that name")
+            return Response.error(421, "the Host header is not that of this server")
         if request.method != "GET":
-            return Response.error(405, "only GET")
+            return Response.error(405, "only GET is supported")
         if request.path == "/metrics":
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             return Response(body=encode(registry), content_type=content_type)
         if request.path == "/healthz":
             health = check_health(source(), stall_seconds)
             return Response.json(health.to_dict(), 200 if health.is_healthy else 503)
-        return Response.error(404, "there are /metrics and /healthz")
+        return Response.error(404, "not found; the paths are /metrics and /healthz")
 
     return HttpServer("penstock metrics", host, port, answer)
 
@@ -107,10 +112,10 @@ def _counters(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
     table: dict[str, tuple[str, Callable[[QuerySnapshot], int]]] = {
         "batches": ("Batches committed.", lambda q: q.totals.batches),
         "input_rows": ("Rows read from the sources.", lambda q: q.totals.input_rows),
-        "output_rows": ("Rows written, by sinks that count.", lambda q: q.totals.output_rows),
-        "late_rows": ("Rows dropped for being too late.", lambda q: q.totals.late_rows),
-        "failures": ("Runs that died of an error.", lambda q: q.totals.failures),
-        "restarts": ("Times the query was started again.", lambda q: q.restarts),
+        "output_rows": ("Rows written, for sinks that count.", lambda q: q.totals.output_rows),
+        "late_rows": ("Rows dropped by watermark.", lambda q: q.totals.late_rows),
+        "failures": ("Runs that failed.", lambda q: q.totals.failures),
+        "restarts": ("Restarts of the query.", lambda q: q.restarts),
     }
     for name, (help_text, value) in table.items():
         family = CounterMetricFamily(f"penstock_{name}", help_text, labels=_QUERY)
@@ -121,17 +126,17 @@ def _counters(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
 
 def _gauges(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
     table: dict[str, tuple[str, Callable[[QuerySnapshot], float | None]]] = {
-        "batch_id": ("The last batch.", lambda q: q.batch_id),
-        "input_rows_per_second": ("Rows arriving.", lambda q: q.input_rows_per_second),
-        "processed_rows_per_second": ("Rows processed.", lambda q: q.processed_rows_per_second),
-        "last_progress_timestamp_seconds": ("Time of the last record.", _last_progress),
+        "batch_id": ("Id of the last batch.", lambda q: q.batch_id),
+        "input_rows_per_second": ("Input rate.", lambda q: q.input_rows_per_second),
+        "processed_rows_per_second": ("Processing rate.", lambda q: q.processed_rows_per_second),
+        "last_progress_timestamp_seconds": ("Time of the last progress record.", _last_progress),
         "trigger_age_seconds": (
-            "How long the trigger that runs has been running, 0 between triggers.",
+            "Duration of the active trigger so far, 0 between triggers.",
             lambda q: q.trigger_age or 0.0,
         ),
-        "watermark_delay_seconds": ("How far the watermark is behind the clock.", _delay),
+        "watermark_delay_seconds": ("Time between the watermark and now.", _delay),
         "state_rows": ("Rows in the state.", lambda q: q.state_rows),
-        "state_memory_bytes": ("Memory the state takes.", lambda q: q.state_memory_bytes),
+        "state_memory_bytes": ("Memory used by the state.", lambda q: q.state_memory_bytes),
     }
     for name, (help_text, value) in table.items():
         family = GaugeMetricFamily(f"penstock_{name}", help_text, labels=_QUERY)
@@ -145,7 +150,7 @@ def _gauges(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
 def _condition_metric(queries: Sequence[QuerySnapshot]) -> Metric:
     family = GaugeMetricFamily(
         "penstock_query_condition",
-        "1 for the condition the query is in, 0 for the others.",
+        "1 for the current condition of the query, 0 for the others.",
         labels=(*_QUERY, "condition"),
     )
     for query in queries:
@@ -157,7 +162,7 @@ def _condition_metric(queries: Sequence[QuerySnapshot]) -> Metric:
 def _per_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
     lag = GaugeMetricFamily(
         "penstock_source_lag",
-        "How far the last batch is behind the latest offsets, in the source's own unit.",
+        "Difference of the latest offset and the end of the last batch, in the source's unit.",
         labels=(*_QUERY, "source", "description"),
     )
     for query in queries:
@@ -172,7 +177,7 @@ def _last_progress(query: QuerySnapshot) -> float | None:
 
 
 def _delay(query: QuerySnapshot) -> float | None:
-    """None too while no event has moved the watermark: it would be half a century."""
+    """Seconds between the watermark and now; None while the watermark is not set."""
     if query.watermark is None or query.watermark.watermark_ms == 0:
         return None
     return query.taken_at - query.watermark.watermark_ms / 1000

@@ -1,4 +1,4 @@
-"""The live page: every query of the process, and a way to stop one at its batch boundary."""
+"""The HTTP server of the live page, which shows the queries and can stop them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from penstock.observe.snapshot import QuerySnapshot
 from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
 
 TOKEN_VARIABLE = "PENSTOCK_WEB_TOKEN"
-"""If set, the token to use instead of a new one."""
+"""The environment variable with the token to use instead of a random one."""
 
 TOKEN_HEADER = "x-penstock-token"
+_NOT_FOUND = Response.error(404, "not found")
 
 _STOP = re.compile(r"/api/queries/(?P<run_id>[0-9a-fA-F-]{1,64})/stop")
 
 
 class WebServer(HttpServer):
-    """The page, its data, and the one thing it can do.
+    """Serves the page, its data, and the request to stop a query at its batch boundary.
 
-    What it shows may be read by whoever reaches it on this machine; beyond that, only with the
-    token. Stopping a query always takes the token, in a header that no foreign page can set.
+    On a loopback address the data can be read without the token; on any other address the token is
+    required. Stopping a query always requires the token, in a header that a page of another origin
+    cannot set.
     """
 
     def __init__(
@@ -54,12 +56,12 @@ class WebServer(HttpServer):
 
     @property
     def address(self) -> str:
-        """The page with its token; browsers do not send on what follows the `#`."""
+        """The URL of the page with the token after `#`, which browsers do not send."""
         return f"{self.url}#token={self.token}"
 
     def _answer(self, request: Request) -> Response:
         if not host_is_expected(request.headers.get("host"), self.host):
-            return Response.error(421, "this server does not go by that name")
+            return Response.error(421, "the Host header is not that of this server")
         if request.path == "/" and request.method == "GET":
             return self._page
         if request.path == "/api/queries" and request.method == "GET":
@@ -69,7 +71,7 @@ class WebServer(HttpServer):
         stop = _STOP.fullmatch(request.path)
         if stop and request.method == "POST":
             return self._stop_query(request, stop["run_id"])
-        return Response.error(405 if stop else 404, "there is nothing here")
+        return Response.error(405, "only POST is supported") if stop else _NOT_FOUND
 
     def _document(self) -> dict[str, Any]:
         queries = list(self._source())
@@ -81,11 +83,11 @@ class WebServer(HttpServer):
 
     def _stop_query(self, request: Request, run_id: str) -> Response:
         if not _is_same_origin(request):
-            return Response.error(403, "asked from another page")
+            return Response.error(403, "the request comes from another origin")
         if not self._has_token(request):
             return Response.error(403, "the token is missing or wrong")
         if not self._stop_run(run_id):
-            return Response.error(404, "no such query runs")
+            return Response.error(404, "no active query has this run id")
         return Response.json({"stopping": run_id}, 202)
 
     def _has_token(self, request: Request) -> bool:
@@ -100,17 +102,23 @@ def serve_web(
     token: str | None = None,
     stall_seconds: float = DEFAULT_STALL_SECONDS,
 ) -> WebServer:
-    """Serve the live page; `address` of what is returned is where to open it.
+    """Serve the live page of the queries of this process.
 
-    Without a token a new one is made, or the one in PENSTOCK_WEB_TOKEN is taken. Only this machine
-    is listened to unless another host is given; then reading takes the token too.
+    `address` of the returned server is the URL to open. Without `token`, the token is that of the
+    environment variable PENSTOCK_WEB_TOKEN, or a random one. By default the server listens on the
+    loopback address only; with another `host`, reading requires the token too. With port 0 any
+    free port is used. Raises OSError if it cannot listen on the address. Call `stop` of the
+    returned server, or use it as a context manager, to end it.
+
+        server = penstock.serve_web(8080)
+        print(server.address)
     """
     chosen = token or os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(16)
     return WebServer(port, host, chosen, stall_seconds=stall_seconds)
 
 
 def _is_same_origin(request: Request) -> bool:
-    """Whether a browser sent the request from this page; other programs name no origin."""
+    """Whether the request has no Origin header, or that of this page."""
     origin = request.headers.get("origin")
     try:
         return origin is None or urlsplit(origin).netloc == request.headers.get("host")
@@ -119,7 +127,7 @@ def _is_same_origin(request: Request) -> bool:
 
 
 def _page() -> Response:
-    """The page, with leave for its own script and style only."""
+    """The page, with a Content-Security-Policy that allows only its own script and style."""
     html = files("penstock.web").joinpath("page.html").read_text(encoding="utf-8")
     policy = (
         "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; "
