@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.errors import ExecutionError
-from penstock.testing.crash_judge import reader_from
+from penstock.testing.crash_outputs import reader_from
 from penstock.testing.crash_process import ScriptRun
 from penstock.testing.crash_script import crash_test_script
 
@@ -101,7 +101,10 @@ def test_an_unknown_fault_point_is_a_usage_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("raise SystemExit('no input')", r"ended with 1 without a crash:\nno input"),
+        (
+            "raise SystemExit('no input')",
+            r"exited with code 1 in the run without a crash:\nno input",
+        ),
         ("print('nothing to stream')", "ran no batch"),
     ],
 )
@@ -117,7 +120,7 @@ def test_a_script_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "sleeper").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "sleeper"))
     run = ScriptRun(tmp_path / "job.py", tmp_path, timeout=0.1)
-    with pytest.raises(ExecutionError, match=r"did not end within 0\.1 s; let its queries run"):
+    with pytest.raises(ExecutionError, match=r"did not end within 0\.1 s. Its queries must use"):
         crash_test_script(run, None, every_batch=False)
 
 

@@ -18,7 +18,7 @@ from penstock.cli.main import app
 from penstock.cli.output import TextOutput
 from penstock.cli.tables import Column, print_table
 from penstock.engine.faults import FaultPoint
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 from penstock.testing.crash_report import CrashReport, Trial
 from tests.checkpoint.tools.checkpoints import stateful
 
@@ -97,16 +97,16 @@ def test_a_verification_fits(tmp_path: Path, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_crash_report_fits(width: int) -> None:
-    struck = Passage(FaultPoint.AFTER_START_OFFSETS, 1)
+    crashed = BatchPoint(FaultPoint.AFTER_START_OFFSETS, 1)
     rows = [(f"row-number-{n}", n) for n in range(9)]
     report = CrashReport(
         [
-            Trial.of(struck, (1,), [], rows),
-            Trial(struck, error="ended with 1: Traceback:\n  File x\nValueError: " + "why " * 40),
+            Trial.of(crashed, (1,), [], rows),
+            Trial(crashed, error="ended with 1: Traceback:\n  File x\nValueError: " + "why " * 40),
         ],
         list(FaultPoint),
         9,
-        [struck],
+        [crashed],
     )
     lines = printed(lambda out: out.crash_report(report), width)
     assert_fits(lines, width, "after_start_offsets", "('row-number-2',", "ValueError:")

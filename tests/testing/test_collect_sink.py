@@ -1,4 +1,4 @@
-"""The sink that keeps what it is given."""
+"""The sink that collects rows in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matrix of a crash test, and where it strikes, without Spark."""
+"""The report of a crash test, and the choice of crash points, without Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from penstock.engine.faults import FaultPoint
 from penstock.testing.crash_faults import (
-    Passage,
-    Passages,
-    PassagesToFile,
+    BatchPoint,
+    FilePointRecorder,
+    PointRecorder,
     SimulatedCrash,
-    choose_strikes,
+    choose_crash_points,
     delivered_again,
 )
 from penstock.testing.crash_report import CrashReport, Trial, Verdict
@@ -22,10 +22,10 @@ SINK, COMMIT, PURGE = FaultPoint.AFTER_SINK, FaultPoint.AFTER_COMMIT_LOG, FaultP
 
 def trial(expected: list[int], actual: list[int], again: tuple[int, ...] = ()) -> Trial:
     rows = [[(n,) for n in numbers] for numbers in (expected, actual)]
-    return Trial.of(Passage(SINK, 1), again, *rows)
+    return Trial.of(BatchPoint(SINK, 1), again, *rows)
 
 
-def test_what_a_trial_finds() -> None:
+def test_the_verdict_of_a_trial() -> None:
     assert trial([1, 2], [2, 1]).verdict is Verdict.EXACTLY_ONCE
     twice = trial([1, 2], [1, 2, 2], (1,))
     assert (twice.verdict, twice.duplicates) == (Verdict.DUPLICATES, ((2,),))
@@ -34,15 +34,15 @@ def test_what_a_trial_finds() -> None:
     lost = trial([1, 2, 2], [1, 1, 2])
     assert lost.verdict is Verdict.LOST
     assert lost.describe() == "1 lost: (2,); 1 duplicate: (1,)"
-    dead = Trial(Passage(SINK, 0), error="it burns")
+    dead = Trial(BatchPoint(SINK, 0), error="it burns")
     assert (dead.verdict, dead.describe()) == (
         Verdict.DID_NOT_RECOVER,
         "did not recover: it burns",
     )
 
 
-def test_the_matrix() -> None:
-    clean = Trial(Passage(FaultPoint.AFTER_METADATA, -1))
+def test_the_table_of_a_report() -> None:
+    clean = Trial(BatchPoint(FaultPoint.AFTER_METADATA, -1))
     report = CrashReport([clean, trial([1, 2], [1, 2, 2], (1,))], [PURGE], 2)
     assert str(report).splitlines() == [
         "crash at        batch  delivered again  output",
@@ -50,9 +50,9 @@ def test_the_matrix() -> None:
         "after_sink      1      batch 1          1 duplicate of batch 1: (2,)",
         "",
         "2 rows without a crash; 2 crashes: 1 exactly once, 1 duplicates.",
-        "Not passed: before_purge.",
+        "Not reached: before_purge.",
     ]
-    with pytest.raises(AssertionError, match=r"makes a difference[\s\S]*1 duplicate of batch 1"):
+    with pytest.raises(AssertionError, match=r"changes the output[\s\S]*1 duplicate of batch 1"):
         report.check()
     told = json.loads(json.dumps(report.to_dict()))
     assert not told["exactly_once"]
@@ -71,27 +71,27 @@ def test_the_matrix() -> None:
     assert passing.summary == "2 rows without a crash; 1 crash: 1 exactly once."
 
 
-def test_where_to_strike() -> None:
-    passed = [Passage(FaultPoint.AFTER_METADATA, -1)]
-    passed += [Passage(point, batch) for batch in range(3) for point in (SINK, COMMIT)]
-    once = choose_strikes(passed, None, every_batch=False)
+def test_the_choice_of_crash_points() -> None:
+    reached = [BatchPoint(FaultPoint.AFTER_METADATA, -1)]
+    reached += [BatchPoint(point, batch) for batch in range(3) for point in (SINK, COMMIT)]
+    once = choose_crash_points(reached, None, every_batch=False)
     assert list(map(str, once)) == ["after_metadata:-1", "after_sink:1", "after_commit_log:1"]
-    sinks = choose_strikes(passed, [SINK, PURGE], every_batch=True)
-    assert [Passage.parse(str(strike)) for strike in sinks] == [Passage(SINK, n) for n in range(3)]
-    assert choose_strikes(passed[:2], [SINK], every_batch=False) == [Passage(SINK, 0)]
+    sinks = choose_crash_points(reached, [SINK, PURGE], every_batch=True)
+    assert [BatchPoint.parse(str(one)) for one in sinks] == [BatchPoint(SINK, n) for n in range(3)]
+    assert choose_crash_points(reached[:2], [SINK], every_batch=False) == [BatchPoint(SINK, 0)]
 
 
-def test_passages_are_noted_and_one_is_struck_once(tmp_path: pytest.TempPathFactory) -> None:
-    passages = Passages(Passage(SINK, 0))
+def test_points_are_recorded_and_the_crash_happens_once(tmp_path: pytest.TempPathFactory) -> None:
+    recorder = PointRecorder(BatchPoint(SINK, 0))
     with pytest.raises(SimulatedCrash):
-        passages.reach(SINK, 0)
-    passages.reach(SINK, 0)
-    passages.reach(COMMIT, 0)
-    assert passages.seen == [Passage(SINK, 0), Passage(SINK, 0), Passage(COMMIT, 0)]
-    assert delivered_again(passages.seen, [Passage(SINK, 1), Passage(SINK, 0)]) == (0,)
-    struck: list[bool] = []
-    file = f"{tmp_path}/passages"
-    to_file = PassagesToFile(file, Passage(SINK, 0), lambda: struck.append(True))
+        recorder.reach(SINK, 0)
+    recorder.reach(SINK, 0)
+    recorder.reach(COMMIT, 0)
+    assert recorder.seen == [BatchPoint(SINK, 0), BatchPoint(SINK, 0), BatchPoint(COMMIT, 0)]
+    assert delivered_again(recorder.seen, [BatchPoint(SINK, 1), BatchPoint(SINK, 0)]) == (0,)
+    crashed: list[bool] = []
+    file = f"{tmp_path}/points"
+    to_file = FilePointRecorder(file, BatchPoint(SINK, 0), lambda: crashed.append(True))
     to_file.reach(SINK, 0)
     with open(file) as written:
-        assert (struck, written.read()) == ([True], "after_sink:0\n")
+        assert (crashed, written.read()) == ([True], "after_sink:0\n")

@@ -1,5 +1,8 @@
-"""How `penstock crashtest` goes about it: what is shared, told, kept and resumed. The script that
-is killed is none of Spark's here: it passes the points of two batches and writes files."""
+"""The runs of `penstock crashtest`: shared restarts, progress lines, interruption and resumption.
+
+The script that is killed does not use Spark: it reaches the fault points of two batches and writes
+files.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.engine.faults import FaultPoint
 from penstock.errors import ExecutionError
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 from penstock.testing.crash_process import ScriptRun
 from penstock.testing.crash_script import CrashResults, crash_test_script
-from penstock.testing.crash_state import left_behind
+from penstock.testing.crash_state import state_digest
 
 CHILD = """#!{python}
 import os, pathlib, signal, sys, time, uuid
@@ -73,7 +76,7 @@ def read_output(workspace):
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A script whose runs are those of CHILD; it appends what it writes."""
+    """A script whose runs execute CHILD, which appends to its output."""
     folder = tmp_path / "job"
     folder.mkdir()
     (folder / "child").write_text(CHILD.format(python=sys.executable))
@@ -86,7 +89,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def runs_of(job: Path) -> list[str]:
-    """Where each run so far was to be killed; `-` is nowhere."""
+    """The point at which each run so far was to be killed; `-` for a run without a kill."""
     file = job.parent / "runs"
     return file.read_text().split() if file.exists() else []
 
@@ -99,13 +102,13 @@ def crash(
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_every_point_is_killed_and_equal_states_share_a_restart(
+def test_each_point_is_tried_and_equal_states_share_a_restart(
     job: Path, tmp_path: Path, jobs: int
 ) -> None:
     results = crash(job, tmp_path / "work", jobs=jobs)
     runs = runs_of(job)
-    struck = [str(killed.strike) for killed in results.killed]
-    assert struck == [
+    crashed = [str(killed.crashed_at) for killed in results.killed]
+    assert crashed == [
         "before_offset_log:1",
         "after_offset_log:1",
         "before_sink:1",
@@ -113,11 +116,11 @@ def test_every_point_is_killed_and_equal_states_share_a_restart(
         "before_commit_log:1",
         "after_commit_log:1",
     ]
-    assert sorted(run for run in runs if run != "-") == sorted(struck)
-    # Restarts: before the offset log, up to the sink, up to the commit, after it.
+    assert sorted(run for run in runs if run != "-") == sorted(crashed)
+    # The restarts: before the offset log, before the sink, before the commit, and after it.
     assert runs.count("-") == 1 + 4
     shared = {
-        frozenset(str(k.strike) for k in results.killed if k.restarted_in == folder)
+        frozenset(str(k.crashed_at) for k in results.killed if k.restarted_in == folder)
         for folder in {k.restarted_in for k in results.killed}
     }
     assert shared == {
@@ -127,30 +130,30 @@ def test_every_point_is_killed_and_equal_states_share_a_restart(
         frozenset({"after_commit_log:1"}),
     }
     assert sum(killed.shared for killed in results.killed) == 2
-    again = {str(killed.strike): killed.delivered_again for killed in results.killed}
+    again = {str(killed.crashed_at): killed.delivered_again for killed in results.killed}
     assert again["before_sink:1"] == ()
     assert again["after_sink:1"] == again["before_commit_log:1"] == (1,)
 
 
-def test_a_sink_that_leaves_nothing_in_the_folder_is_no_reason_to_share(
+def test_crashes_before_and_after_the_sink_do_not_share_a_restart(
     job: Path, tmp_path: Path
 ) -> None:
-    """It may have written to a database: the crash before it and the one after it are two."""
+    """Even if the sink writes no files: it may have written to a database."""
     (job.parent / "appends").unlink()
     results = crash(job, tmp_path / "work")
-    restarted = {str(killed.strike): killed.restarted_in for killed in results.killed}
+    restarted = {str(killed.crashed_at): killed.restarted_in for killed in results.killed}
     assert restarted["before_sink:1"] != restarted["after_sink:1"]
     assert restarted["before_sink:1"] == restarted["after_offset_log:1"]
 
 
-def test_what_two_crashes_leave_behind(tmp_path: Path) -> None:
+def test_the_state_digest_ignores_ids_times_and_paths(tmp_path: Path) -> None:
     def state(name: str, content: str, point: FaultPoint) -> str:
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "file").write_text(
             content.replace("HERE", f"{tmp_path}/{name}")
         )
         (tmp_path / name / "deep" / ".file.crc").write_text(name)
-        return left_behind(tmp_path / name, [Passage(point, 1)])
+        return state_digest(tmp_path / name, [BatchPoint(point, 1)])
 
     text = '{"id":"%s","at":%d,"path":"HERE/x"}'
     first = text % ("5a3b0f0e-1111-4222-8333-944455556666", 1_700_000_000_000)
@@ -163,17 +166,17 @@ def test_what_two_crashes_leave_behind(tmp_path: Path) -> None:
     assert same != state("e", f"{first} ", planned)
 
 
-def test_the_progress_is_told(job: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    crash(job, tmp_path / "work", told.append)
-    assert told[0] == "running without a crash ..."
-    assert [line.partition(":")[0] for line in told[1:]] == [f"{n} of 6" for n in range(1, 7)]
-    assert told[1].startswith("1 of 6: killed at before_offset_log of batch 1, about ")
-    assert told[1].endswith(" left")
-    assert told[-1] == "6 of 6: killed at after_commit_log of batch 1"
+def test_progress_lines(job: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    crash(job, tmp_path / "work", lines.append)
+    assert lines[0] == "running without a crash ..."
+    assert [line.partition(":")[0] for line in lines[1:]] == [f"{n} of 6" for n in range(1, 7)]
+    assert lines[1].startswith("1 of 6: killed at before_offset_log of batch 1, about ")
+    assert lines[1].endswith(" left")
+    assert lines[-1] == "6 of 6: killed at after_commit_log of batch 1"
 
 
-def test_ctrl_c_shows_what_is_finished_and_the_rest_can_be_resumed(
+def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
     spark: SparkSession, job: Path, tmp_path: Path
 ) -> None:
     (job.parent / "block").write_text("after_sink:1")
@@ -193,29 +196,29 @@ def test_ctrl_c_shows_what_is_finished_and_the_rest_can_be_resumed(
     assert "before_sink        1      -                exactly once" in stopped.stdout
     assert "Interrupted: 3 of 6 crashes were tried." in stopped.stdout
     folder = stopped.stderr.split("--resume ")[1].partition("`")[0]
-    assert f"The same command with `--resume {folder}` goes on." in stopped.stderr
+    assert f"Repeat the command with `--resume {folder}` to continue." in stopped.stderr
 
     (job.parent / "block").unlink()
     before = runs_of(job)
     resumed = CliRunner().invoke(app, [*command, "--json", "--resume", folder, str(job)])
     assert resumed.exit_code == 1, resumed.output
-    assert "3 of 6 were finished before" in resumed.stderr
+    assert "3 of 6 crashes are already finished" in resumed.stderr
     made = runs_of(job)[len(before) :]
     assert [run for run in made if run != "-"] == [
         "after_sink:1",
         "before_commit_log:1",
         "after_commit_log:1",
     ]
-    assert made.count("-") == 2, "neither the first run nor a finished restart is made again"
+    assert made.count("-") == 2, "neither the first run nor a finished restart is repeated"
     report = json.loads(resumed.stdout)
     assert (len(report["trials"]), report["not_tried"]) == (6, [])
     verdicts = {trial["point"]: trial["verdict"] for trial in report["trials"]}
     assert verdicts["before_sink"] == verdicts["after_commit_log"] == "exactly once"
     assert verdicts["after_sink"] == verdicts["before_commit_log"] == "duplicates"
-    assert not Path(folder).exists(), "a test that is finished leaves nothing"
+    assert not Path(folder).exists(), "the folder of a finished test is removed"
 
 
-def test_another_test_is_not_resumed(job: Path, tmp_path: Path) -> None:
+def test_the_folder_of_another_test_is_refused(job: Path, tmp_path: Path) -> None:
     crash(job, tmp_path / "work")
     job.write_text("# changed")
     with pytest.raises(ExecutionError, match=r"the runs of another crash test \(other sha256\)"):

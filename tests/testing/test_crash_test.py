@@ -1,4 +1,4 @@
-"""Crash tests of whole pipelines on Spark: sinks that pass and sinks that do not."""
+"""Crash tests of pipelines on Spark, with sinks that are idempotent and sinks that are not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines_of_output(work: Workspace) -> list[int]:
     return [int(line) for file in files for line in file.read_text().split()]
 
 
-def test_a_sink_that_appends_blindly_shows_its_duplicates(session: SparkSession) -> None:
+def test_the_duplicates_of_a_sink_that_only_appends_are_reported(session: SparkSession) -> None:
     report = crash_test(
         append_blindly,
         INPUT,
@@ -63,14 +63,16 @@ def test_a_sink_that_appends_blindly_shows_its_duplicates(session: SparkSession)
 
 
 @pytest.mark.extended
-def test_a_sink_that_goes_by_the_batch_id_passes_at_every_point(session: SparkSession) -> None:
+def test_a_sink_that_uses_the_batch_id_is_exactly_once_at_every_point(
+    session: SparkSession,
+) -> None:
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     report = crash_test(
         replace_by_batch_id, INPUT, schema="n long", read_output=lines_of_output, spark=session
     )
     report.check()
-    struck = {trial.crashed_at.point for trial in report.trials}
-    assert struck == {p for p in FaultPoint if "stop_sources" not in p.value}
+    crashed = {trial.crashed_at.point for trial in report.trials}
+    assert crashed == {p for p in FaultPoint if "stop_sources" not in p.value}
     assert report.not_passed == []
     again = [t.crashed_at.point.value for t in report.trials if t.delivered_again]
     assert again == ["after_sink", "before_commit_log"]
@@ -79,7 +81,7 @@ def test_a_sink_that_goes_by_the_batch_id_passes_at_every_point(session: SparkSe
 def test_a_stateful_query_into_files_in_every_batch(session: SparkSession) -> None:
     def pipeline(work: Workspace) -> StreamingQuery:
         parities = work.input.select((F.col("n") % 2).alias("parity")).dropDuplicates()
-        # As a program has it that knows nothing of crash tests.
+        # Started as in a program that is not written for crash tests.
         return (
             parities.writeStream.format("parquet")
             .option("checkpointLocation", work.checkpoint)
@@ -87,7 +89,7 @@ def test_a_stateful_query_into_files_in_every_batch(session: SparkSession) -> No
         )
 
     report = crash_test(
-        pipeline,  # type: ignore[arg-type]  # typed as PySpark's, though it is Penstock's
+        pipeline,  # type: ignore[arg-type]  # the type is PySpark's, the value Penstock's
         [[1], [3, 2], [5]],
         schema="n long",
         read_output=lambda work: work.spark.read.parquet(work.output),
@@ -100,12 +102,12 @@ def test_a_stateful_query_into_files_in_every_batch(session: SparkSession) -> No
     assert report.expected_rows == 2
 
 
-def test_what_a_pipeline_loses_is_told(session: SparkSession) -> None:
+def test_the_rows_that_a_pipeline_loses_are_reported(session: SparkSession) -> None:
     seen: set[tuple[str, int]] = set()
 
     def forgets_its_output(work: Workspace) -> DataStreamWriter:
         def write(df: DataFrame, batch_id: int) -> None:
-            # Claims the batch before it is written: after a crash it is taken to be there.
+            # Marks the batch as written before it is: after a crash it is skipped.
             if (work.name, batch_id) not in seen:
                 seen.add((work.name, batch_id))
                 if batch_id != 1 or work.name == "uncrashed":
@@ -146,7 +148,7 @@ def test_input_by_a_function_and_a_pipeline_that_waits_itself(session: SparkSess
     assert report.not_passed == [FaultPoint.BEFORE_PURGE]
 
 
-def test_a_pipeline_that_does_not_come_back(session: SparkSession) -> None:
+def test_a_pipeline_that_does_not_recover(session: SparkSession) -> None:
     def gives_up(work: Workspace) -> DataStreamWriter:
         if Path(work.checkpoint).exists():
             raise ValueError("I have been here before\nand did not like it")
@@ -165,13 +167,13 @@ def test_a_pipeline_that_does_not_come_back(session: SparkSession) -> None:
     ("pipeline", "arguments", "message"),
     [
         (lambda work: None, {}, "the pipeline ran no batch"),
-        (lambda work: 5, {}, "is to return a writer or a query, not 5"),
-        (lambda work: work.input, {}, "there is no input"),
-        (append_blindly, {"input": INPUT}, "needs the schema of the rows"),
+        (lambda work: 5, {}, "must return a writer or a query of Penstock, not 5"),
+        (lambda work: work.input, {}, "workspace.input is not available"),
+        (append_blindly, {"input": INPUT}, "needs the argument schema"),
         (append_blindly, {"points": ["nowhere"]}, "'nowhere' is not a valid FaultPoint"),
     ],
 )
-def test_what_cannot_be_tested(
+def test_pipelines_that_cannot_be_tested(
     session: SparkSession, pipeline: Any, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((ExecutionError, ValueError), match=message):

@@ -1,4 +1,4 @@
-"""The memory stream under every kind of operator and trigger, and over restarts."""
+"""The memory stream with several operators and triggers, and over restarts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_now(df: DataFrame, sink: CollectSink, checkpoint: Path, **options: Any) 
     writer.start().awaitTermination()
 
 
-def test_rows_in_every_form(session: SparkSession) -> None:
+def test_every_form_of_a_row(session: SparkSession) -> None:
     stream = MemoryStream("n long, text string", session)
     with StreamScript(stream.to_df()) as script:
         assert stream.add_data([(1, "a"), Row(text="b", n=2), {"text": "c"}]) == 3
@@ -38,7 +38,7 @@ def test_rows_in_every_form(session: SparkSession) -> None:
         assert script.progress.sources[0].description == "MemoryStream[n bigint, text string]"
 
 
-def test_a_row_that_does_not_fit_is_refused_at_once(session: SparkSession) -> None:
+def test_add_data_refuses_a_row_that_does_not_fit_the_schema(session: SparkSession) -> None:
     stream = MemoryStream(StructType([StructField("n", LongType(), False)]), session)
     for wrong in (["text"], [None], [(1, 2)]):
         with pytest.raises((PySparkException, ValueError, TypeError)):
@@ -47,12 +47,14 @@ def test_a_row_that_does_not_fit_is_refused_at_once(session: SparkSession) -> No
 
 
 @pytest.mark.parametrize("wrong", [{"partitions": 0}, {"rows_per_batch": 0}])
-def test_numbers_below_one_are_refused(session: SparkSession, wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="is to be at least 1, not 0"):
+def test_partitions_and_rows_per_batch_must_be_at_least_1(
+    session: SparkSession, wrong: dict[str, int]
+) -> None:
+    with pytest.raises(ValueError, match="must be at least 1, not 0"):
         MemoryStream("n long", session, **wrong)
 
 
-def test_so_many_partitions(session: SparkSession) -> None:
+def test_the_number_of_partitions(session: SparkSession) -> None:
     stream = MemoryStream("n long", session, 4)
     with StreamScript(stream.to_df().select(F.spark_partition_id().alias("p"))) as script:
         script.add(stream, range(8)).step().expect_rows([p for p in range(4) for _ in range(2)])
@@ -64,7 +66,7 @@ def test_available_now_in_limited_batches(session: SparkSession, checkpoint: Pat
     run_now(stream.to_df(), sink, checkpoint)
     assert {n: len(rows) for n, rows in sink.batches.items()} == {0: 2, 1: 2, 2: 1}
     assert [logged_offsets(checkpoint, n) for n in range(3)] == [[2], [4], [5]]
-    # What the trigger made stand still is let go of when the query is over.
+    # The end that the trigger fixed does not apply to the next query.
     stream.add_data([5])
     run_now(stream.to_df(), sink, checkpoint)
     assert sink.batches[3] == [Row(n=5)]
@@ -87,16 +89,17 @@ def test_rows_added_while_available_now_runs_are_for_the_next_run(
     assert seen == [1, 2]
 
 
-def test_its_limits() -> None:
+def test_latest_offset_respects_the_read_limit() -> None:
     stream = MemoryStream.__new__(MemoryStream)
-    stream._lock, stream._rows, stream._stands_at = threading.Lock(), [(n,) for n in range(9)], None
+    stream._lock, stream._rows = threading.Lock(), [(n,) for n in range(9)]
+    stream._available_now_end = None
     assert stream.latest_offset(2, ALL_AVAILABLE) == 9
     assert stream.latest_offset(2, ReadMaxRows(3)) == 5
     assert stream.latest_offset(2, CompositeReadLimit((ReadMaxFiles(1), ReadMaxRows(1)))) == 3
     assert stream.latest_offset(12, ReadMaxRows(1)) == 12
 
 
-def test_a_restart_goes_on_where_it_was(session: SparkSession) -> None:
+def test_a_restart_continues_after_the_last_batch(session: SparkSession) -> None:
     stream = MemoryStream("n long", session)
     with StreamScript(stream.to_df) as script:
         script.add(stream, [1, 2]).step().expect_rows([1, 2])
@@ -106,17 +109,17 @@ def test_a_restart_goes_on_where_it_was(session: SparkSession) -> None:
         script.step().expect_batch(2).expect_rows([4])
 
 
-def test_a_checkpoint_of_a_stream_that_is_gone(session: SparkSession, checkpoint: Path) -> None:
+def test_a_checkpoint_of_another_memory_stream(session: SparkSession, checkpoint: Path) -> None:
     sink, stream = CollectSink(), MemoryStream("n long", session)
     stream.add_data([1, 2])
     run_now(stream.to_df(), sink, checkpoint)
     with pytest.raises(StreamingQueryException) as caught:
         run_now(MemoryStream("n long", session).to_df(), sink, checkpoint)
     assert isinstance(caught.value.__cause__, InvalidBatchError)
-    assert "at row 2, but only 0 rows were added" in str(caught.value)
+    assert "but only 0 rows were added" in str(caught.value)
 
 
-def test_added_from_many_threads(session: SparkSession) -> None:
+def test_rows_added_from_many_threads(session: SparkSession) -> None:
     stream = MemoryStream("n long", session)
     threads = [threading.Thread(target=stream.add_data, args=([n, n],)) for n in range(8)]
     for thread in threads:
@@ -149,7 +152,7 @@ def test_windows_and_watermarks(session: SparkSession) -> None:
         script.expect_rows([(10, "b", 1)])
 
 
-def test_joined_with_itself_and_with_another(session: SparkSession) -> None:
+def test_a_join_with_itself_and_with_another_stream(session: SparkSession) -> None:
     left = MemoryStream("key string, t long", session)
     right = MemoryStream("key2 string, price long", session)
     once = left.to_df()
@@ -164,14 +167,14 @@ def test_joined_with_itself_and_with_another(session: SparkSession) -> None:
         script.add(left, [("b", 2)]).restart().step().expect_rows([("b", 2, 5)])
 
 
-def test_without_duplicates(session: SparkSession) -> None:
+def test_drop_duplicates(session: SparkSession) -> None:
     stream = MemoryStream("key string", session)
     with StreamScript(stream.to_df().dropDuplicates(["key"])) as script:
         script.add(stream, ["a", "a"]).step().expect_rows(["a"]).expect_state_rows(1)
         script.add(stream, ["a", "b"]).restart().step().expect_rows(["b"]).expect_state_rows(2)
 
 
-def test_two_queries_read_all_of_it(session: SparkSession) -> None:
+def test_two_queries_read_all_rows(session: SparkSession) -> None:
     stream = MemoryStream("n long", session)
     with StreamScript(stream.to_df()) as first, StreamScript(stream.to_df()) as second:
         first.add(stream, [1, 2]).step().expect_rows([1, 2])
@@ -179,7 +182,7 @@ def test_two_queries_read_all_of_it(session: SparkSession) -> None:
         first.step().expect_rows([3])
 
 
-def test_a_query_that_waits_for_data_is_woken_by_it(session: SparkSession) -> None:
+def test_new_data_wakes_a_waiting_query(session: SparkSession) -> None:
     patient = session.newSession()
     patient.conf.set("spark.sql.streaming.pollingDelay", "10m")
     stream, sink = MemoryStream("n long", patient), CollectSink()

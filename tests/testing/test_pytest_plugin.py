@@ -1,4 +1,4 @@
-"""The fixtures of the plugin, and that it costs nothing where it is not used."""
+"""The fixtures of the pytest plugin, and that it imports no PySpark unless they are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as tests write them, and how two collections of them differ."""
+"""Conversion of rows, and the difference of two collections of rows."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ MAP = StructType([StructField("a", MapType(StringType(), LongType()))])
         ({"a": {"k": 1}}, MAP, ({"k": 1},)),
     ],
 )
-def test_a_row_in_any_form(row: Any, schema: StructType, expected: tuple[Any, ...]) -> None:
+def test_every_form_of_a_row(row: Any, schema: StructType, expected: tuple[Any, ...]) -> None:
     assert as_tuple(row, schema) == expected
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ((1,), r"\(1,\) has 1 values; the columns are a, b"),
-        (1, "1 is no row for the columns a, b"),
+        ((1,), r"\(1,\) has 1 values, but the columns are a, b"),
+        (1, "1 is not a row of the columns a, b"),
         ({"c": 1}, "columns c does not fit the columns a, b"),
         (Row(a=1), "columns a does not fit the columns a, b"),
     ],
 )
-def test_what_is_no_row_of_the_schema(row: Any, message: str) -> None:
+def test_rows_that_do_not_fit_the_schema(row: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         as_tuple(row, PAIR)
 
@@ -79,23 +79,23 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=timezone.utc)
         (NOON, NOON.astimezone().replace(tzinfo=None)),
     ],
 )
-def test_values_that_count_as_the_same(left: Any, right: Any) -> None:
+def test_values_that_are_considered_equal(left: Any, right: Any) -> None:
     assert row_key((left,)) == row_key((right,))
 
 
 @pytest.mark.parametrize(("left", "right"), [(True, 1), (0.1, 0.2), (None, 0), ("1", 1)])
-def test_values_that_do_not(left: Any, right: Any) -> None:
+def test_values_that_are_considered_different(left: Any, right: Any) -> None:
     assert row_key((left,)) != row_key((right,))
 
 
-def test_a_difference_counts_each_row_as_often_as_it_comes() -> None:
+def test_a_difference_counts_repeated_rows() -> None:
     difference = RowDifference.between([(1,), (1,), (2,)], [(2,), (1,), (3,), (3,)])
     assert difference.missing == [(1,)]
     assert difference.extra == [(3,), (3,)]
     assert not RowDifference.between([(1,), (2,)], [(2,), (1,)])
 
 
-def test_rows_stand_beside_their_like() -> None:
+def test_side_by_side_unordered_aligns_equal_rows() -> None:
     assert side_by_side([("a", 1), ("b", 2)], [("c", 3), ("a", 1)]).splitlines() == [
         "  expected | actual",
         "  ('a', 1) | ('a', 1)",
@@ -104,7 +104,7 @@ def test_rows_stand_beside_their_like() -> None:
     ]
 
 
-def test_in_order_they_stand_by_position() -> None:
+def test_side_by_side_ordered_aligns_by_position() -> None:
     assert side_by_side([(1,), (2,)], [(2,), (2,), (3,)], ordered=True).splitlines() == [
         "  expected | actual",
         "+ (1,)     | (2,)",

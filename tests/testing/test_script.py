@@ -1,4 +1,4 @@
-"""Scripts: what they run, what they expect, and how they tell that they failed."""
+"""StreamScript: actions, expectations and error messages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_rows_that_differ_are_shown_side_by_side(words: MemoryStream, counts: Da
     with pytest.raises(ScriptError) as caught:
         script.expect_rows([("a", 2), ("b", 2)])
     assert str(caught.value) == (
-        "expect_rows: batch 1 gave other rows\n"
+        "expect_rows: the rows of batch 1 differ\n"
         "\n"
         "    add(MemoryStream[word string], ['a'])       offset 1\n"
         "    step()                                      batch 0: 1 row\n"
@@ -90,7 +90,7 @@ def test_every_expectation_can_fail(words: MemoryStream, session: SparkSession) 
         ("expect_offsets", (3,), r"expected \[3\]\n *actual   \[2\]"),
         ("expect_watermark", (0,), "actual   'none'"),
         ("expect_state_rows", (1,), r"actual   \[\]"),
-        ("expect", (lambda progress: False, "more of it"), "more of it does not hold of batch 0"),
+        ("expect", (lambda progress: False, "more of it"), "more of it is not true for batch 0"),
     ):
         script = StreamScript(upper).step()
         with pytest.raises(ScriptError, match=message):
@@ -106,7 +106,7 @@ def test_rows_in_order(words: MemoryStream) -> None:
             script.expect_rows(["a", "b"], ordered=True)
 
 
-def test_without_a_batch_there_is_nothing_to_expect(words: MemoryStream) -> None:
+def test_expectations_fail_if_no_batch_ran(words: MemoryStream) -> None:
     with StreamScript(words.to_df()) as script:
         with pytest.raises(ScriptError, match=r"expect_rows: no batch ran\n[\s\S]*nothing to do"):
             script.step().expect_rows([])
@@ -118,9 +118,9 @@ def test_a_step_that_fails(words: MemoryStream) -> None:
     with StreamScript(broken) as script:
         script.step().expect_nothing().add(words, ["luck"]).step_fails(match="no luck")
         script.restart(words.to_df()).step().expect_rows(["luck"])
-    with StreamScript(broken) as script, pytest.raises(ScriptError, match=r"died: .*luck"):
+    with StreamScript(broken) as script, pytest.raises(ScriptError, match=r"failed: .*luck"):
         script.step()
-    with StreamScript(broken) as script, pytest.raises(ScriptError, match="it failed otherwise"):
+    with StreamScript(broken) as script, pytest.raises(ScriptError, match="with another error"):
         script.step_fails(ZeroDivisionError)
     with StreamScript(words.to_df()) as script, pytest.raises(ScriptError, match="did not fail"):
         script.step_fails()
@@ -128,20 +128,20 @@ def test_a_step_that_fails(words: MemoryStream) -> None:
         script.add(words, [("a", "b")])
 
 
-def test_crashes_at_points_that_come_by_and_not(words: MemoryStream) -> None:
+def test_crashes_at_points_that_are_reached_and_not_reached(words: MemoryStream) -> None:
     with StreamScript(words.to_df()) as script:
         script.crash("after_metadata").restart().crash("before_start_offsets").restart()
         script.add(words, ["a"]).crash("before_commit_log")
-        with pytest.raises(ScriptError, match=r"not running any more; restart\(\) it first"):
+        with pytest.raises(ScriptError, match=r"no longer running; call restart\(\) first"):
             script.step()
     with StreamScript(words.to_df()) as script:
-        with pytest.raises(ScriptError, match="did not pass before_purge"):
+        with pytest.raises(ScriptError, match="did not reach before_purge"):
             script.crash("before_purge")
         with pytest.raises(ValueError, match="nowhere"):
             script.crash("nowhere")
 
 
-def test_watermarks_in_every_form(session: SparkSession) -> None:
+def test_every_form_of_a_watermark(session: SparkSession) -> None:
     stream = MemoryStream("at timestamp", session)
     moment = datetime(2024, 1, 1, tzinfo=timezone.utc)
     late = stream.to_df().withWatermark("at", "1 minute").groupBy("at").count()
@@ -151,9 +151,7 @@ def test_watermarks_in_every_form(session: SparkSession) -> None:
         script.expect_watermark(datetime(2023, 12, 31, 23, 59, tzinfo=timezone.utc))
 
 
-def test_more_on_the_writer_and_a_checkpoint_that_stays(
-    words: MemoryStream, checkpoint: Path
-) -> None:
+def test_configure_and_a_given_checkpoint(words: MemoryStream, checkpoint: Path) -> None:
     done: list[int] = []
 
     def configure(writer: object) -> None:

@@ -1,4 +1,4 @@
-"""Stepping a query on Spark: one trigger a call, and what a call does when there is none."""
+"""Stepping a query on Spark: one trigger per call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.streams import PATIENCE, log_entries
 
 
 class Held(FaultInjector):
-    """Holds the query's thread at a point until it is let go."""
+    """Blocks the query's thread at a fault point until the test releases it."""
 
     def __init__(self, point: FaultPoint) -> None:
         self._point = point
@@ -47,7 +47,7 @@ def writer(numbers: MemoryStream, checkpoint: Path) -> DataStreamWriter:
     return made.option("checkpointLocation", str(checkpoint))
 
 
-def test_one_trigger_a_call(
+def test_each_step_runs_one_trigger(
     numbers: MemoryStream, writer: DataStreamWriter, checkpoint: Path
 ) -> None:
     query = writer.start()
@@ -64,7 +64,7 @@ def test_one_trigger_a_call(
     assert query.step() is None
 
 
-def test_a_step_without_data_waits_for_nothing(session: SparkSession, checkpoint: Path) -> None:
+def test_a_step_without_data_returns_at_once(session: SparkSession, checkpoint: Path) -> None:
     patient = session.newSession()
     patient.conf.set("spark.sql.streaming.pollingDelay", "10m")
     empty = write_stream(MemoryStream("n long", patient).to_df()).format("noop").stepped()
@@ -73,7 +73,9 @@ def test_a_step_without_data_waits_for_nothing(session: SparkSession, checkpoint
     query.stop()
 
 
-def test_the_same_writer_starts_it_again(numbers: MemoryStream, writer: DataStreamWriter) -> None:
+def test_a_writer_can_start_its_query_again(
+    numbers: MemoryStream, writer: DataStreamWriter
+) -> None:
     for batch_id in range(2):
         query = writer.start()
         numbers.add_data([batch_id])
@@ -96,7 +98,9 @@ def test_batches_without_data_are_steps_too(session: SparkSession) -> None:
     assert [len(rows) for rows in sink.batches.values()] == [0, 1]
 
 
-def test_run_so_many_batches_or_until(numbers: MemoryStream, writer: DataStreamWriter) -> None:
+def test_run_with_a_number_of_batches_or_a_condition(
+    numbers: MemoryStream, writer: DataStreamWriter
+) -> None:
     numbers._rows_per_batch = 1
     numbers.add_data(range(6))
     query = writer.start()
@@ -111,12 +115,12 @@ def test_run_so_many_batches_or_until(numbers: MemoryStream, writer: DataStreamW
     assert [p.batchId for p in query.run(batches=5)] == [4]
     assert not query.isActive
     query = writer.start()
-    with pytest.raises(TimeoutError, match="not done after 3 triggers; 1 of them ran a batch"):
+    with pytest.raises(TimeoutError, match="not finished after 3 triggers, 1 of which ran a batch"):
         query.run(batches=5, max_triggers=3)
     query.stop()
 
 
-def test_a_step_in_which_the_query_dies_raises_and_so_does_every_later_one(
+def test_a_step_in_which_the_query_fails_raises_and_so_does_every_later_one(
     numbers: MemoryStream, writer: DataStreamWriter
 ) -> None:
     def fail(df: DataFrame, batch_id: int) -> None:
@@ -133,7 +137,7 @@ def test_a_step_in_which_the_query_dies_raises_and_so_does_every_later_one(
         query.run()
 
 
-def test_a_query_that_dies_before_its_first_trigger(writer: DataStreamWriter) -> None:
+def test_a_step_of_a_query_that_fails_before_its_first_trigger(writer: DataStreamWriter) -> None:
     class Fail(FaultInjector):
         def reach(self, point: FaultPoint, batch_id: int) -> None:
             if point is FaultPoint.AFTER_SOURCES:
@@ -145,7 +149,7 @@ def test_a_query_that_dies_before_its_first_trigger(writer: DataStreamWriter) ->
 
 
 @pytest.mark.parametrize("graceful", [False, True])
-def test_stopping_while_a_step_is_on(
+def test_stopping_during_a_step(
     numbers: MemoryStream, writer: DataStreamWriter, checkpoint: Path, graceful: bool
 ) -> None:
     held = Held(FaultPoint.BEFORE_SINK if graceful else FaultPoint.AFTER_LATEST_OFFSET)
@@ -166,21 +170,21 @@ def test_stopping_while_a_step_is_on(
         assert log_entries(checkpoint, "commits") == [0]
 
 
-def test_a_step_that_is_not_over_in_time(
+def test_a_step_that_times_out(
     numbers: MemoryStream, writer: DataStreamWriter, checkpoint: Path
 ) -> None:
     held = Held(FaultPoint.BEFORE_SINK)
     query = writer.inject_faults(held).start()
     numbers.add_data([1])
-    with pytest.raises(TimeoutError, match=r"was not over after 0\.05 s"):
+    with pytest.raises(TimeoutError, match=r"did not finish within 0\.05 s"):
         query.step(timeout=0.05)
     held.may_go.set()
-    query.step()  # The trigger that was not waited for has run; this is the one after it.
+    query.step()  # the next trigger: the one that timed out has finished meanwhile
     query.stop()
     assert log_entries(checkpoint, "commits") == [0]
 
 
-def test_a_query_with_a_trigger_of_its_own_does_not_step(numbers: MemoryStream) -> None:
+def test_step_of_a_query_with_another_trigger_raises(numbers: MemoryStream) -> None:
     query = write_stream(numbers.to_df()).sink(CollectSink()).start()
     with pytest.raises(ExecutionError, match="steps only with a ManualTrigger"):
         query.step()

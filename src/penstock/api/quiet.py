@@ -1,4 +1,4 @@
-"""Re-exports `quiet_session` for packages that may not import `penstock.spark`."""
+"""The quiet session, for the rooms that do not speak to Spark themselves."""
 
 from penstock.spark.jvm.quiet import quiet_session
 

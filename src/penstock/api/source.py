@@ -1,4 +1,4 @@
-"""Re-exports the Python source API for packages that may not import `penstock.spark`."""
+"""Sources written in Python, for the rooms that do not speak to Spark themselves."""
 
 from penstock.spark.sources.python_source import PythonSource, read_stream
 

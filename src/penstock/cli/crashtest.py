@@ -121,9 +121,11 @@ def _test(
     timeout: float,
     jobs: int,
 ) -> CrashReport:
-    from penstock.testing import crash_judge, crash_process, crash_script
+    from penstock.testing import crash_outputs, crash_process, crash_script
 
-    read_output = crash_judge.reader_from(reader) if reader else crash_judge.files_reader(format)
+    read_output = (
+        crash_outputs.reader_from(reader) if reader else crash_outputs.files_reader(format)
+    )
     run = crash_process.ScriptRun(
         script,
         folder,
@@ -133,7 +135,7 @@ def _test(
     )
     results = crash_script.crash_test_script(run, points, every_batch=every_batch, jobs=jobs)
     typer.echo("comparing the output ...", err=True)
-    return crash_judge.judge(results, read_output)
+    return crash_outputs.compare_outputs(results, read_output)
 
 
 def _print_how_to_resume(folder: Path) -> None:

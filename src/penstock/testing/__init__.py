@@ -1,7 +1,7 @@
-"""What users test with: memory stream, manual clock, stepping, scripts, crash test.
+"""The test kit: memory stream, manual clock, stepping, scripts, crash test.
 
-The names are looked up when they are first used, as those of `penstock` are: whoever wants the
-simulation alone need not wait for PySpark.
+The names are imported when they are first used, as those of `penstock` are, so that importing
+this package does not import PySpark.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would believe that there is every name
+if not TYPE_CHECKING:  # with this function a type checker would accept any attribute
 
     def __getattr__(name: str) -> Any:
         home = _HOMES.get(name)

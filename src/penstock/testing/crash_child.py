@@ -1,9 +1,9 @@
-"""One run of a script under `penstock crashtest`, in a process of its own.
+"""The child process of `penstock crashtest`: one run of a script.
 
-    python -m penstock.testing.crash_child PASSAGES KILL_AT SCRIPT [ARGUMENT...]
+    python -m penstock.testing.crash_child RECORD KILL_AT SCRIPT [ARGUMENT...]
 
-The points that its queries pass are noted in the file PASSAGES. At KILL_AT, `point:batch`, the
-process is killed; `-` is nowhere. The script runs as under `penstock run`.
+Appends the fault points that the queries reach to the file RECORD. At the point KILL_AT, given as
+`point:batch`, the process kills itself; `-` disables that. The script runs as with `penstock run`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from penstock.api.process import PROCESS
 from penstock.api.runner import run_script
-from penstock.testing.crash_faults import Passage, PassagesToFile
+from penstock.testing.crash_faults import BatchPoint, FilePointRecorder
 
 
 def main(arguments: Sequence[str]) -> int:
-    passages, kill_at, script, *rest = arguments
-    strike_at = None if kill_at == "-" else Passage.parse(kill_at)
-    with PROCESS.inject_faults(PassagesToFile(passages, strike_at, _kill)):
+    record, kill_at, script, *rest = arguments
+    crash_at = None if kill_at == "-" else BatchPoint.parse(kill_at)
+    with PROCESS.inject_faults(FilePointRecorder(record, crash_at, _kill)):
         return run_script(script, rest)
 
 

@@ -1,4 +1,4 @@
-"""Crashes inside one process, and a record of the points that a query has passed."""
+"""Fault injectors that record the fault points a query reaches and crash it at one of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from dataclasses import dataclass
 from penstock.engine.faults import FaultInjector, FaultPoint
 
 STOP_POINTS = frozenset({FaultPoint.BEFORE_STOP_SOURCES, FaultPoint.AFTER_STOP_SOURCES})
-"""Passed when a query is over: what crashes here must be the process, the query is dead."""
+"""Reached after the query has ended, so only a kill of the process can crash here."""
 
 
 class SimulatedCrash(BaseException):
-    """Ends a query as a crash would, as far as that is possible inside the process.
+    """Ends a query as a crash would, without ending the process.
 
-    No Exception: what handles those is not to handle this.
+    Not a subclass of Exception, so that `except Exception` does not catch it.
     """
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A point of the protocol that a query has passed, in a batch; -1 before the first."""
+class BatchPoint:
+    """A fault point in a particular batch; the batch id is -1 before the first batch.
+
+    `str()` is `point:batch_id`, which `parse` reads.
+    """
 
     point: FaultPoint
     batch_id: int
@@ -32,81 +35,81 @@ class Passage:
         return f"{self.point.value}:{self.batch_id}"
 
     @classmethod
-    def parse(cls, text: str) -> Passage:
+    def parse(cls, text: str) -> BatchPoint:
         point, _, batch_id = text.partition(":")
         return cls(FaultPoint(point), int(batch_id))
 
 
-class Passages(FaultInjector):
-    """Notes each passage, and does something at one of them."""
+class PointRecorder(FaultInjector):
+    """Records each fault point that is reached in `seen`, and crashes at `crash_at`, once."""
 
     def __init__(
-        self, strike_at: Passage | None = None, strike: Callable[[], None] | None = None
+        self, crash_at: BatchPoint | None = None, crash: Callable[[], None] | None = None
     ) -> None:
-        """`strike` raises a SimulatedCrash if it is not given."""
-        self._strike_at = strike_at
-        self._strike = strike or _crash
-        self.seen: list[Passage] = []
+        """`crash` is called at `crash_at`; by default it raises SimulatedCrash."""
+        self._crash_at = crash_at
+        self._crash = crash or _crash
+        self.seen: list[BatchPoint] = []
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
-        passage = Passage(point, batch_id)
-        self.note(passage)
-        if passage == self._strike_at:
-            self._strike_at = None
-            self._strike()
+        reached = BatchPoint(point, batch_id)
+        self.record(reached)
+        if reached == self._crash_at:
+            self._crash_at = None
+            self._crash()
 
-    def note(self, passage: Passage) -> None:
-        self.seen.append(passage)
+    def record(self, reached: BatchPoint) -> None:
+        self.seen.append(reached)
 
 
-class PassagesToFile(Passages):
-    """Notes the passages in a file, where they outlive the process."""
+class FilePointRecorder(PointRecorder):
+    """Appends the fault points to a file, which remains when the process is killed."""
 
     def __init__(
-        self, file: str, strike_at: Passage | None, strike: Callable[[], None] | None
+        self, file: str, crash_at: BatchPoint | None, crash: Callable[[], None] | None
     ) -> None:
-        super().__init__(strike_at, strike)
+        super().__init__(crash_at, crash)
         self._descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
-    def note(self, passage: Passage) -> None:
-        os.write(self._descriptor, f"{passage}\n".encode())
+    def record(self, reached: BatchPoint) -> None:
+        os.write(self._descriptor, f"{reached}\n".encode())
 
 
 def _crash() -> None:
-    raise SimulatedCrash("a crash that a test asked for")
+    raise SimulatedCrash("a crash injected by a test")
 
 
-def choose_strikes(
-    passed: Sequence[Passage], points: Sequence[FaultPoint] | None, *, every_batch: bool
-) -> list[Passage]:
-    """Where to crash, of the passages of an uncrashed run, in the order of the protocol.
+def choose_crash_points(
+    reached: Sequence[BatchPoint], points: Sequence[FaultPoint] | None, *, every_batch: bool
+) -> list[BatchPoint]:
+    """Choose where to crash, among the points that a run without a crash has reached.
 
-    Each point in every batch; or each point once, in batch 1 where it is passed there, since a
-    batch with another before it has more to go wrong.
+    With `every_batch`, each point in every batch; otherwise each point once, in batch 1 if it is
+    reached there, because that batch has a predecessor. The result is in the order of FaultPoint.
     """
-    strikes: list[Passage] = []
+    crash_points: list[BatchPoint] = []
     for point in FaultPoint:
         if points is not None and point not in points:
             continue
-        batches = list(dict.fromkeys(p.batch_id for p in passed if p.point is point))
+        batches = list(dict.fromkeys(p.batch_id for p in reached if p.point is point))
         if batches and not every_batch:
             batches = [1] if 1 in batches else batches[:1]
-        strikes += [Passage(point, batch_id) for batch_id in batches]
-    return strikes
+        crash_points += [BatchPoint(point, batch_id) for batch_id in batches]
+    return crash_points
 
 
-def delivered_again(before: Sequence[Passage], after: Sequence[Passage]) -> tuple[int, ...]:
-    """The batches that the sink had taken before the crash and took once more after it."""
+def delivered_again(before: Sequence[BatchPoint], after: Sequence[BatchPoint]) -> tuple[int, ...]:
+    """The batches that were written to the sink both before and after the crash."""
     first, second = (
-        {p.batch_id for p in passages if p.point is FaultPoint.AFTER_SINK}
-        for passages in (before, after)
+        {p.batch_id for p in reached if p.point is FaultPoint.AFTER_SINK}
+        for reached in (before, after)
     )
     return tuple(sorted(first & second))
 
 
 @contextlib.contextmanager
 def crashes_not_logged() -> Iterator[None]:
-    """Keep the engine from logging each crash that was asked for, with its traceback."""
+    """Keep the engine from logging simulated crashes in the block."""
 
     def is_no_crash(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], SimulatedCrash))

@@ -1,4 +1,4 @@
-"""The runs of a script under `penstock crashtest`, each in a process of its own."""
+"""Runs a script for `penstock crashtest`, each run in a child process."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import ExecutionError
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 
 DEFAULT_ARGUMENTS = ("{checkpoint}", "{output}")
 _JVM_OPTIONS = "JDK_JAVA_OPTIONS"
 _QUICK_JVM = "-XX:TieredStopAtLevel=1"
-"""These JVMs live for seconds: optimised code would not pay off."""
+"""Disables the C2 compiler, which does not pay off in JVMs that run for seconds."""
 
 
 class TestInterruptedError(Exception):
-    """A run that was ended because the whole test is."""
+    """A run was ended because the whole test was interrupted."""
 
 
 class Children:
-    """The processes that run now. Used by several threads."""
+    """The running child processes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,10 @@ class Children:
         self.are_ended = False
 
     def start(self, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Raises TestInterruptedError if `end_all` was called."""
+        """Start a child process with its output in `log`.
+
+        Raises TestInterruptedError if `end_all` was called.
+        """
         inherited = os.environ.get(_JVM_OPTIONS, "")
         with self._lock, log.open("wb") as output:
             if self.are_ended:
@@ -51,14 +54,14 @@ class Children:
             return child
 
     def end(self, child: subprocess.Popen[bytes]) -> None:
-        """Let nothing of a run outlive it, its JVM least of all."""
+        """Kill the process group of a run, which includes its JVM, and wait for the child."""
         with self._lock:
             self._running.discard(child)
         _kill_group(child)
         child.wait()
 
     def end_all(self) -> None:
-        """Kill every run; no other starts."""
+        """Kill every run and prevent further ones."""
         with self._lock:
             self.are_ended = True
             for child in self._running:
@@ -67,10 +70,10 @@ class Children:
 
 @dataclass(frozen=True)
 class ScriptRun:
-    """What a script is run with.
+    """The configuration of the runs of a script.
 
-    In each of the arguments `{checkpoint}`, `{output}` and `{work}` stand for the paths of the
-    trial. `timeout` is for one run, in seconds. `tell` is told what is done, in a line.
+    In the arguments, `{checkpoint}`, `{output}` and `{work}` are replaced by the paths of the
+    trial. `timeout` is the time limit of one run in seconds. `tell` is called with progress lines.
     """
 
     script: Path
@@ -80,11 +83,12 @@ class ScriptRun:
     tell: Callable[[str], None] = field(default=lambda _: None)
     children: Children = field(default_factory=Children)
 
-    def run(self, work: Path, record: Path, kill_at: Passage | None = None) -> int:
-        """Run it once in a child process; the exit code, negative for a signal.
+    def run(self, work: Path, record: Path, kill_at: BatchPoint | None = None) -> int:
+        """Run the script once in a child process and return its exit code, negative for a signal.
 
-        The points it passes are noted in the file `record`, what it prints in `record` with
-        ".log" after its name.
+        The fault points that it reaches are written to the file `record`, its output to
+        `log_of(record)`. Raises ExecutionError if it does not end within the timeout, and
+        TestInterruptedError if the test was interrupted.
         """
         places = {
             "{checkpoint}": str(work / "checkpoint"),
@@ -99,8 +103,9 @@ class ScriptRun:
             code = child.wait(self.timeout)
         except subprocess.TimeoutExpired:
             raise ExecutionError(
-                f"{self.script} did not end within {self.timeout:g} s; let its queries run "
-                "with trigger(availableNow=True), and wait for their end"
+                f"{self.script} did not end within {self.timeout:g} s. Its queries must use "
+                "trigger(availableNow=True), and it must wait for them with awaitTermination(). "
+                "If it only needs more time, increase --timeout."
             ) from None
         finally:
             self.children.end(child)
@@ -110,7 +115,7 @@ class ScriptRun:
 
 
 def log_of(record: Path) -> Path:
-    """Where what a run prints is kept."""
+    """The file with the output of a run."""
     return record.with_name(f"{record.name}.log")
 
 

@@ -1,4 +1,4 @@
-"""What became of a sink in every crash: the matrix."""
+"""The report of a crash test: the output of the sink after each crash."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import Enum
 from typing import Any
 
 from penstock.engine.faults import FaultPoint
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 from penstock.testing.rows import RowDifference, row_key
 
 _ROWS_SHOWN = 3
 
 
 class Verdict(str, Enum):
-    """What a crash did to the output; the worst of what it did."""
+    """The effect of a crash on the output; the last of these that applies."""
 
     EXACTLY_ONCE = "exactly once"
     DUPLICATES = "duplicates"
@@ -25,15 +25,16 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True)
 class Trial:
-    """One crash, the restart after it, and the output in the end.
+    """One crash, the restart after it, and the differences in the final output.
 
-    `delivered_again` are the batches that the sink took before the crash and again after it.
-    `duplicates` are rows that are there more often than without a crash, or only with it; `lost`
-    are rows that are not there, or not often enough. `error` is why the restart failed. `shared`
-    says that the restart is that of another crash, which had left the same behind.
+    `crashed_at` is the fault point and the batch of the crash. `delivered_again` are the batches
+    that were written to the sink both before and after the crash. `duplicates` are the rows that
+    are in the output more often than without a crash, `lost` those that are in it less often.
+    `error` is the error of the restart, None if it succeeded. `shared` is true if the restart was
+    not run because another crash had left the same files.
     """
 
-    crashed_at: Passage
+    crashed_at: BatchPoint
     delivered_again: tuple[int, ...] = ()
     duplicates: tuple[Any, ...] = ()
     lost: tuple[Any, ...] = ()
@@ -43,20 +44,21 @@ class Trial:
     @classmethod
     def of(
         cls,
-        crashed_at: Passage,
+        crashed_at: BatchPoint,
         delivered_again: tuple[int, ...],
         expected: Sequence[Any],
         actual: Sequence[Any],
         *,
         shared: bool = False,
     ) -> Trial:
-        """The trial whose output is `actual`, where without a crash it is `expected`."""
+        """The trial with the output `actual`, where the output without a crash is `expected`."""
         difference = RowDifference.between(expected, actual)
         duplicates, lost = tuple(difference.extra), tuple(difference.missing)
         return cls(crashed_at, delivered_again, duplicates, lost, shared=shared)
 
     @property
     def verdict(self) -> Verdict:
+        """The effect of the crash on the output."""
         if self.error is not None:
             return Verdict.DID_NOT_RECOVER
         if self.lost:
@@ -64,7 +66,7 @@ class Trial:
         return Verdict.DUPLICATES if self.duplicates else Verdict.EXACTLY_ONCE
 
     def describe(self) -> str:
-        """The verdict with its evidence, on one line."""
+        """The verdict with the rows or the error that show it, in one line."""
         if self.error is not None:
             return f"did not recover: {_in_one_line(self.error)}"
         found = []
@@ -92,30 +94,31 @@ class Trial:
 
 @dataclass(frozen=True)
 class CrashReport:
-    """Every crash that was tried. `str()` is the matrix.
+    """The result of `crash_test`: one trial for each crash. `str()` formats it as a table.
 
-    `not_passed` are points that the run without a crash did not come by, `not_tried` those at
-    which it was not crashed because the test was interrupted.
+    `not_passed` are the fault points that the run without a crash did not reach, `not_tried` the
+    crashes that were not run because the test was interrupted. `expected_rows` is the number of
+    rows in the output without a crash.
     """
 
     trials: Sequence[Trial]
     not_passed: Sequence[FaultPoint]
     expected_rows: int
-    not_tried: Sequence[Passage] = ()
+    not_tried: Sequence[BatchPoint] = ()
 
     @property
     def is_exactly_once(self) -> bool:
-        """Whether no crash that was tried made a difference to the output."""
+        """Whether the output was the same after every crash that was tried."""
         return all(trial.verdict is Verdict.EXACTLY_ONCE for trial in self.trials)
 
     def check(self) -> None:
-        """Raise an AssertionError with the matrix if a crash made a difference."""
+        """Raise AssertionError, with the table as its message, unless `is_exactly_once`."""
         __tracebackhide__ = True
         if not self.is_exactly_once:
-            raise AssertionError(f"a crash makes a difference to the output\n\n{self}")
+            raise AssertionError(f"a crash changes the output\n\n{self}")
 
     def cells(self) -> list[tuple[str, str, str, str]]:
-        """The matrix, its headings first."""
+        """The rows of the table, the headings first."""
         table = [("crash at", "batch", "delivered again", "output")]
         for trial in self.trials:
             batch_id = trial.crashed_at.batch_id
@@ -142,22 +145,23 @@ class CrashReport:
 
     @property
     def summary(self) -> str:
+        """The text below the table: the number of trials by verdict, and what was not tried."""
         counts = {
             verdict: sum(trial.verdict is verdict for trial in self.trials) for verdict in Verdict
         }
-        told = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+        found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
         crashes = "1 crash" if len(self.trials) == 1 else f"{len(self.trials)} crashes"
-        text = f"{self.expected_rows} rows without a crash; {crashes}: {told or 'none tried'}."
+        text = f"{self.expected_rows} rows without a crash; {crashes}: {found or 'none tried'}."
         shared = sum(trial.shared for trial in self.trials)
         if shared:
             text += (
-                f"\n{shared} of them left the same behind as another one: these share the restart."
+                f"\n{shared} of them left the same files as another crash and share its restart."
             )
         if self.not_tried:
             total = len(self.trials) + len(self.not_tried)
             text += f"\nInterrupted: {len(self.trials)} of {total} crashes were tried."
         if self.not_passed:
-            text += f"\nNot passed: {', '.join(point.value for point in self.not_passed)}."
+            text += f"\nNot reached: {', '.join(point.value for point in self.not_passed)}."
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,6 +181,6 @@ def _sample(rows: Sequence[Any]) -> str:
 
 
 def _in_one_line(error: str) -> str:
-    """Of several lines the last, which is where a traceback says what it is, with the exit code."""
+    """The exit code and the last line of an error, where a traceback has its message."""
     lines = error.splitlines()
     return error if len(lines) < 2 else f"{lines[0].partition(': ')[0]}: {lines[-1]}"

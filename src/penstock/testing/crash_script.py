@@ -1,8 +1,8 @@
-"""Kill a script at every point of the protocol, for real, and run it again.
+"""Kills a script at every fault point and runs it again, for `penstock crashtest`.
 
-In the folder of a test, for each crash: a directory, `{work}` of its runs; `NAME.killed` and
-`NAME.restarted`, the points these runs passed, with what they printed in `.log`; and
-`NAME.json` when it is finished. `crashtest.json` is what is tested.
+The folder of a test contains for each crash, by name: the directory NAME, which is `{work}` of
+its runs; `NAME.killed` and `NAME.restarted`, the fault points that these runs reached, with their
+output in `.log`; and `NAME.json` when the crash is finished. `crashtest.json` identifies the test.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 
 from penstock.engine.faults import FaultPoint
 from penstock.errors import ExecutionError
-from penstock.testing.crash_faults import Passage, choose_strikes, delivered_again
+from penstock.testing.crash_faults import BatchPoint, choose_crash_points, delivered_again
 from penstock.testing.crash_process import ScriptRun, TestInterruptedError, log_of
-from penstock.testing.crash_state import left_behind
+from penstock.testing.crash_state import state_digest
 
 _TAIL = 1500
 _REFERENCE = "uncrashed"
@@ -32,13 +32,14 @@ _REFERENCE = "uncrashed"
 
 @dataclass(frozen=True)
 class KilledRun:
-    """A script that was killed, and how its restart went.
+    """A script that was killed, and the result of its restart.
 
-    The output after the restart is in `restarted_in`. `shared` says that this is the folder of
-    another crash, which had left the same behind. `error` is why there is no such output.
+    The output after the restart is in `restarted_in`. `shared` is true if that is the folder of
+    another crash, which had left the same files. `error` is the error of the restart, None if it
+    succeeded.
     """
 
-    strike: Passage
+    crashed_at: BatchPoint
     restarted_in: Path
     delivered_again: tuple[int, ...] = ()
     error: str | None = None
@@ -47,12 +48,12 @@ class KilledRun:
 
 @dataclass(frozen=True)
 class CrashResults:
-    """The runs of a test; after an interruption, those that were finished."""
+    """The finished runs of a test; after an interruption, `not_tried` are the others."""
 
     folder: Path
     killed: Sequence[KilledRun]
     not_passed: Sequence[FaultPoint]
-    not_tried: Sequence[Passage]
+    not_tried: Sequence[BatchPoint]
 
     @property
     def reference(self) -> Path:
@@ -64,25 +65,31 @@ def crash_test_script(
 ) -> CrashResults:
     """Run a script without a crash, then kill and restart it at each point, `jobs` at a time.
 
-    What is finished in the folder is not done again. A KeyboardInterrupt ends it early, with the
-    results so far; before the run without a crash is finished it is raised.
+    Crashes that are already finished in the folder are not repeated. A KeyboardInterrupt during
+    the crashes ends the test early and returns the results so far; during the run without a crash
+    it is propagated. Raises ExecutionError if the script fails without a crash, runs no batch or
+    does not end in time.
     """
     _claim_folder(run)
-    passed = _reference_run(run)
-    strikes = choose_strikes(passed, points, every_batch=every_batch)
-    if not any(passage.point is FaultPoint.AFTER_COMMIT_LOG for passage in passed):
-        raise ExecutionError(f"{run.script} ran no batch, so there is nothing to crash")
-    struck = {strike.point for strike in strikes}
-    missed = [point for point in (points or FaultPoint) if point not in struck]
-    trials = _Trials(run, len(strikes))
-    trials.run_all(strikes, jobs)
-    finished = trials.finished(strikes)
-    done = {killed.strike for killed in finished}
-    return CrashResults(run.folder, finished, missed, [s for s in strikes if s not in done])
+    reached = _reference_run(run)
+    crash_points = choose_crash_points(reached, points, every_batch=every_batch)
+    if not any(one.point is FaultPoint.AFTER_COMMIT_LOG for one in reached):
+        raise ExecutionError(
+            f"{run.script} ran no batch on Penstock, so there is nothing to crash. Check that it "
+            "has input and starts a streaming query."
+        )
+    crashed = {crash_point.point for crash_point in crash_points}
+    missed = [point for point in (points or FaultPoint) if point not in crashed]
+    trials = _Trials(run, len(crash_points))
+    trials.run_all(crash_points, jobs)
+    finished = trials.finished(crash_points)
+    done = {killed.crashed_at for killed in finished}
+    not_tried = [crash_point for crash_point in crash_points if crash_point not in done]
+    return CrashResults(run.folder, finished, missed, not_tried)
 
 
 def _claim_folder(run: ScriptRun) -> None:
-    """Note what is tested here. Raises ExecutionError if something else is."""
+    """Write `crashtest.json`. Raises ExecutionError if the folder is that of another test."""
     tested = {
         "script": str(run.script.resolve()),
         "sha256": hashlib.sha256(run.script.read_bytes()).hexdigest(),
@@ -94,21 +101,24 @@ def _claim_folder(run: ScriptRun) -> None:
     elif (found := json.loads(file.read_text())) != tested:
         changed = ", ".join(key for key in tested if found.get(key) != tested[key])
         raise ExecutionError(
-            f"{run.folder} has the runs of another crash test (other {changed}); start a new one"
+            f"{run.folder} has the runs of another crash test (other {changed}). Start a new test "
+            "without --resume."
         )
 
 
-def _reference_run(run: ScriptRun) -> list[Passage]:
-    """The points that the script passes without a crash."""
-    record, finished = run.folder / f"{_REFERENCE}.passed", run.folder / f"{_REFERENCE}.json"
+def _reference_run(run: ScriptRun) -> list[BatchPoint]:
+    """Run the script without a crash, unless that is finished; returns the points it reached."""
+    record, finished = run.folder / f"{_REFERENCE}.reached", run.folder / f"{_REFERENCE}.json"
     if not finished.exists():
         run.tell("running without a crash ...")
         code = run.run(_new_directory(run.folder / _REFERENCE), _without_content(record))
         if code != 0:
             tail = _tail(log_of(record))
-            raise ExecutionError(f"{run.script} ended with {code} without a crash:\n{tail}")
+            raise ExecutionError(
+                f"{run.script} exited with code {code} in the run without a crash:\n{tail}"
+            )
         _write(finished, {})
-    return _read_passages(record)
+    return _read_points(record)
 
 
 class _Trials:
@@ -119,22 +129,24 @@ class _Trials:
         self._total = total
         self._lock = threading.Lock()
         self._restarts: dict[str, str] = {}
-        """By what a crash left behind: the name of the one that is restarted."""
+        """By the digest of the state after a crash: the name of the crash that is restarted."""
         self._done = self._done_now = 0
         self._started = time.monotonic()
 
-    def run_all(self, strikes: Sequence[Passage], jobs: int) -> None:
-        """Try those that are not finished. Returns early on a KeyboardInterrupt."""
-        open_ones = [strike for strike in strikes if self._killed_run(strike) is None]
-        for strike in strikes:
-            kept = self._kept(_name(strike))
-            if strike not in open_ones and kept is not None and kept["restart"] == _name(strike):
-                self._restarts[kept["left"]] = _name(strike)
-        self._done = self._total - len(open_ones)
+    def run_all(self, crash_points: Sequence[BatchPoint], jobs: int) -> None:
+        """Run the crashes that are not finished. Returns early on a KeyboardInterrupt."""
+        unfinished = [one for one in crash_points if self._killed_run(one) is None]
+        for crash_point in crash_points:
+            name = _name(crash_point)
+            result = self._result(name)
+            is_finished = crash_point not in unfinished
+            if is_finished and result is not None and result["restart"] == name:
+                self._restarts[result["state"]] = name
+        self._done = self._total - len(unfinished)
         if self._done:
-            self._run.tell(f"{self._done} of {self._total} were finished before")
+            self._run.tell(f"{self._done} of {self._total} crashes are already finished")
         with ThreadPoolExecutor(jobs, thread_name_prefix="crash") as pool:
-            futures = [pool.submit(self._try, strike) for strike in open_ones]
+            futures = [pool.submit(self._try, crash_point) for crash_point in unfinished]
             with contextlib.suppress(KeyboardInterrupt):
                 wait(futures, return_when=FIRST_EXCEPTION)
             if not all(future.done() for future in futures):
@@ -144,67 +156,70 @@ class _Trials:
             if not future.cancelled() and not isinstance(future.exception(), TestInterruptedError):
                 future.result()
 
-    def finished(self, strikes: Sequence[Passage]) -> list[KilledRun]:
-        """The finished ones among these, in their order."""
-        return [killed for strike in strikes if (killed := self._killed_run(strike)) is not None]
+    def finished(self, crash_points: Sequence[BatchPoint]) -> list[KilledRun]:
+        """The results of the finished crashes among these, in order."""
+        runs = map(self._killed_run, crash_points)
+        return [killed for killed in runs if killed is not None]
 
-    def _try(self, strike: Passage) -> None:
-        name, folder = _name(strike), self._run.folder
+    def _try(self, crash_point: BatchPoint) -> None:
+        name, folder = _name(crash_point), self._run.folder
         record = _without_content(folder / f"{name}.killed")
-        code = self._run.run(_new_directory(folder / name), record, strike)
+        code = self._run.run(_new_directory(folder / name), record, crash_point)
         if code != -signal.SIGKILL:
-            why = f"was to be killed, but ended with {code}: {_tail(log_of(record))}"
-            self._finish(strike, {"restart": name, "left": name, "error": why})
+            why = f"was not killed but exited with code {code}: {_tail(log_of(record))}"
+            self._finish(crash_point, {"restart": name, "state": name, "error": why})
             return
-        left = left_behind(folder / name, _read_passages(record))
+        state = state_digest(folder / name, _read_points(record))
         with self._lock:
-            sharing = self._restarts.setdefault(left, name)
+            sharing = self._restarts.setdefault(state, name)
         error = self._restart(name) if sharing == name else None
-        self._finish(strike, {"restart": sharing, "left": left, "error": error})
+        self._finish(crash_point, {"restart": sharing, "state": state, "error": error})
 
     def _restart(self, name: str) -> str | None:
-        """Run the script again where it was killed; what went wrong."""
+        """Run the script again in the directory of a crash; returns its error, None if it ends."""
         record = _without_content(self._run.folder / f"{name}.restarted")
         code = self._run.run(self._run.folder / name, record)
-        return None if code == 0 else f"ended with {code}: {_tail(log_of(record))}"
+        return None if code == 0 else f"exited with code {code}: {_tail(log_of(record))}"
 
-    def _finish(self, strike: Passage, result: dict[str, Any]) -> None:
-        _write(self._run.folder / f"{_name(strike)}.json", result)
+    def _finish(self, crash_point: BatchPoint, result: dict[str, Any]) -> None:
+        _write(self._run.folder / f"{_name(crash_point)}.json", result)
         with self._lock:
             self._done += 1
             self._done_now += 1
             left = self._total - self._done
             seconds = (time.monotonic() - self._started) / self._done_now * left
-            of_batch = "" if strike.batch_id < 0 else f" of batch {strike.batch_id}"
+            of_batch = "" if crash_point.batch_id < 0 else f" of batch {crash_point.batch_id}"
             ahead = f", about {_rough(seconds)} left" if left else ""
             self._run.tell(
-                f"{self._done} of {self._total}: killed at {strike.point.value}{of_batch}{ahead}"
+                f"{self._done} of {self._total}: killed at {crash_point.point.value}"
+                f"{of_batch}{ahead}"
             )
 
-    def _kept(self, name: str) -> dict[str, Any] | None:
+    def _result(self, name: str) -> dict[str, Any] | None:
+        """The content of `NAME.json`, None if the crash is not finished."""
         file = self._run.folder / f"{name}.json"
         return json.loads(file.read_text()) if file.exists() else None
 
-    def _killed_run(self, strike: Passage) -> KilledRun | None:
-        """How it went; None if it, or the restart that it shares, is not finished."""
-        folder, own = self._run.folder, _name(strike)
-        kept = self._kept(own)
-        restart = None if kept is None else self._kept(kept["restart"])
-        if kept is None or restart is None or restart["restart"] != kept["restart"]:
+    def _killed_run(self, crash_point: BatchPoint) -> KilledRun | None:
+        """The result of a crash; None if it, or the restart that it shares, is not finished."""
+        folder, own = self._run.folder, _name(crash_point)
+        result = self._result(own)
+        restart = None if result is None else self._result(result["restart"])
+        if result is None or restart is None or restart["restart"] != result["restart"]:
             return None
-        name = kept["restart"]
+        name = result["restart"]
         again = delivered_again(
-            _read_passages(folder / f"{own}.killed"), _read_passages(folder / f"{name}.restarted")
+            _read_points(folder / f"{own}.killed"), _read_points(folder / f"{name}.restarted")
         )
-        return KilledRun(strike, folder / name, again, restart["error"], shared=name != own)
+        return KilledRun(crash_point, folder / name, again, restart["error"], shared=name != own)
 
 
-def _name(strike: Passage) -> str:
-    return str(strike).replace(":", "_")
+def _name(crash_point: BatchPoint) -> str:
+    return str(crash_point).replace(":", "_")
 
 
 def _new_directory(path: Path) -> Path:
-    """An empty one. What an interrupted run left there is removed."""
+    """Create an empty directory; files that an interrupted run left in it are removed."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
     return path
@@ -216,15 +231,15 @@ def _without_content(record: Path) -> Path:
 
 
 def _write(file: Path, document: dict[str, Any]) -> None:
-    """All of it or nothing."""
+    """Write a JSON file atomically."""
     written = file.with_name(f"{file.name}.new")
     written.write_text(json.dumps(document))
     written.replace(file)
 
 
-def _read_passages(file: Path) -> list[Passage]:
+def _read_points(file: Path) -> list[BatchPoint]:
     lines = file.read_text().split() if file.exists() else []
-    return [Passage.parse(line) for line in lines]
+    return [BatchPoint.parse(line) for line in lines]
 
 
 def _rough(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Whether two crashes left the same behind, so that one restart shows what follows from both."""
+"""A digest of the state after a crash: crashes with equal digests need one restart only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.engine.faults import FaultPoint
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 
 _EFFECTS = frozenset(
     {
@@ -18,7 +18,7 @@ _EFFECTS = frozenset(
         FaultPoint.AFTER_SOURCE_COMMIT,
     }
 )
-"""Around the two calls of the protocol that are made to change something outside the folder."""
+"""The points around the two calls that may change something outside the folder."""
 
 _CHANCE = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # ids
@@ -26,16 +26,16 @@ _CHANCE = re.compile(
     rb"|(?<=attempt_)[0-9]+"  # the time in the name of a task's attempt
     rb'|(?<="pid": )[0-9]+'  # the process that held the lock of the checkpoint
 )
-"""What differs between two runs that do the same."""
+"""Values that differ between two equivalent runs."""
 
 
-def left_behind(work: Path, passed: Sequence[Passage]) -> str:
-    """A text that is equal for two crashes after which a restart finds the same.
+def state_digest(work: Path, reached: Sequence[BatchPoint]) -> str:
+    """A digest that is equal for two crashes after which a restart finds the same state.
 
-    Equal are the names and contents of all files in `work`, but for random ids, times and the name
+    It covers the names and contents of all files in `work`, except random ids, times and the path
     of `work` itself, and the calls of the sink and the commits to sources that began or ended.
     """
-    digest = hashlib.sha256("\n".join(map(str, _effects(passed))).encode())
+    digest = hashlib.sha256("\n".join(map(str, _effects(reached))).encode())
     entries = sorted(
         (_masked(bytes(path.relative_to(work)), work), _masked(path.read_bytes(), work))
         for path in work.rglob("*")
@@ -46,10 +46,10 @@ def left_behind(work: Path, passed: Sequence[Passage]) -> str:
     return digest.hexdigest()
 
 
-def _effects(passed: Sequence[Passage]) -> list[Passage]:
-    """The passages around effects. A crash before one is as if the point had not been reached."""
-    before = passed[:-1] if passed and passed[-1].point.value.startswith("before_") else passed
-    return [passage for passage in before if passage.point in _EFFECTS]
+def _effects(reached: Sequence[BatchPoint]) -> list[BatchPoint]:
+    """The points around calls with effects, except a last one that is before such a call."""
+    before = reached[:-1] if reached and reached[-1].point.value.startswith("before_") else reached
+    return [one for one in before if one.point in _EFFECTS]
 
 
 def _masked(content: bytes, work: Path) -> bytes:
@@ -57,7 +57,7 @@ def _masked(content: bytes, work: Path) -> bytes:
 
 
 def _is_checksum(path: Path) -> bool:
-    """A file that follows from another one beside it."""
+    """Whether a file is the `.crc` checksum of an existing file."""
     name = path.name
-    twin = name.startswith(".") and name.endswith(".crc")
-    return twin and path.with_name(name[1 : -len(".crc")]).exists()
+    is_crc = name.startswith(".") and name.endswith(".crc")
+    return is_crc and path.with_name(name[1 : -len(".crc")]).exists()

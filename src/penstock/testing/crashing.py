@@ -1,7 +1,7 @@
-"""Crash a pipeline at every point of the protocol, inside this process, and see what its sink has.
+"""Crashes a pipeline at every fault point, inside this process, and compares its output.
 
-A crash here ends the query, not the process: what the pipeline keeps in global variables
-survives it. `penstock crashtest` kills processes for real.
+A crash here ends the query, not the process, so global variables of the pipeline survive it.
+`penstock crashtest` kills processes instead.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from penstock.errors import ExecutionError
 from penstock.testing.brief import in_brief
 from penstock.testing.crash_faults import (
     STOP_POINTS,
-    Passage,
-    Passages,
+    BatchPoint,
+    PointRecorder,
     SimulatedCrash,
-    choose_strikes,
+    choose_crash_points,
     crashes_not_logged,
     delivered_again,
 )
@@ -41,10 +41,10 @@ _CHECKPOINT_OPTION = "checkpointlocation"
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where one trial of a pipeline takes place: the same in its restart, new in the next trial.
+    """The environment of one trial of a crash test.
 
-    `checkpoint` and `output` are paths in `folder` for the pipeline to use; neither exists at
-    first. `name` is a word unique to the trial, for a table's name for instance.
+    It is the same for the crashed run and its restart, and new for each trial. `spark` is the
+    session, `folder` a new directory and `stream` the input, if `crash_test` was given rows.
     """
 
     spark: SparkSession
@@ -53,33 +53,41 @@ class Workspace:
 
     @property
     def name(self) -> str:
+        """A name that is unique to the trial, for instance for a table."""
         return self.folder.name
 
     @property
     def checkpoint(self) -> str:
+        """The path for the checkpoint; it does not exist at first."""
         return str(self.folder / "checkpoint")
 
     @property
     def output(self) -> str:
+        """The path for the output; it does not exist at first."""
         return str(self.folder / "output")
 
     @property
     def input(self) -> DataFrame:
-        """The rows of the test, as a stream."""
+        """The input rows of the test as a streaming DataFrame.
+
+        Raises ExecutionError if `crash_test` was not given rows.
+        """
         if self.stream is None:
-            raise ExecutionError("there is no input: crash_test was not given the rows of any")
+            raise ExecutionError(
+                "workspace.input is not available: give crash_test the rows of each batch as input"
+            )
         return self.stream.to_df()
 
 
 Pipeline = Callable[[Workspace], DataStreamWriter | StreamingQuery | None]
-"""Makes the query under test: a writer, which is then started; a query that was started; or None
-if it has run to its end already. It is called anew for each start."""
+"""Creates the query under test. Called for each start; returns a writer, which is then started,
+or a started query, or None if the query has already processed its input."""
 
 ReadOutput = Callable[[Workspace], DataFrame | Iterable[Any]]
-"""What the sink has in the end: a DataFrame or rows."""
+"""Reads the output of a trial, as a DataFrame or as rows."""
 
 Input = Sequence[Sequence[Any]] | Callable[[Workspace], object]
-"""The rows of each batch, or a function that puts input into a workspace."""
+"""The rows of each batch, or a function that creates the input in a workspace."""
 
 
 def crash_test(
@@ -92,14 +100,29 @@ def crash_test(
     points: Iterable[FaultPoint | str] | None = None,
     every_batch: bool = False,
 ) -> CrashReport:
-    """Run a pipeline uncrashed; then, in a new workspace for each fault point, crash it there,
-    start it again, and compare what the sink has with what the uncrashed run left.
+    """Crash a pipeline at each fault point, restart it, and compare its output.
 
-    `input` has the rows of each batch, of the columns in `schema`, and comes as
-    `workspace.input`; or it is a function that is called with each new workspace to fill it, for a
-    pipeline that reads files there; or None where the pipeline brings its own.
-    Of `points` (default: all), each is struck once, in batch 1 if it comes by there; with
-    `every_batch`, in every batch.
+    The pipeline is first run without a crash, for the expected output; then, in a new workspace
+    for each fault point, it is crashed there and restarted. Returns the report of all crashes.
+
+    `pipeline` is called with a Workspace for each start and returns the writer or the query to
+    test. `read_output` is called with the Workspace and returns the output as a DataFrame or rows.
+    `input` is a list with the rows of each batch, which have the columns of `schema` and are
+    available as `workspace.input`; or a function that is called with each new workspace to create
+    the input in it; or None if the pipeline has its own input. `spark` is the session, by default
+    the active one. `points` are the fault points, by default all; each is tried once, in batch 1
+    if it is reached there, or with `every_batch` in every batch.
+
+    Raises ExecutionError if the pipeline runs no batch on Penstock, and ValueError if `input` has
+    rows but `schema` is missing.
+
+        def pipeline(workspace):
+            return write_stream(workspace.input).foreachBatch(write_somewhere)
+
+        report = crash_test(
+            pipeline, [[("a", 1)], [("b", 2)]], schema="k string, v int", read_output=read_all
+        )
+        report.check()
     """
     wanted = None if points is None else [FaultPoint(point) for point in points]
     session = spark or SparkSession.active()
@@ -111,39 +134,39 @@ def crash_test(
 
 def _test(rig: _Rig, points: Sequence[FaultPoint] | None, *, every_batch: bool) -> CrashReport:
     workspace = rig.new_workspace("uncrashed")
-    clean = Passages()
+    clean = PointRecorder()
     rig.run(workspace, clean)
     expected = rig.read(workspace)
-    passed = [passage for passage in clean.seen if passage.point not in STOP_POINTS]
-    strikes = choose_strikes(passed, points, every_batch=every_batch)
-    if not any(passage.point is FaultPoint.AFTER_COMMIT_LOG for passage in passed):
+    reached = [one for one in clean.seen if one.point not in STOP_POINTS]
+    crash_points = choose_crash_points(reached, points, every_batch=every_batch)
+    if not any(one.point is FaultPoint.AFTER_COMMIT_LOG for one in reached):
         raise ExecutionError(
-            "the pipeline ran no batch, so there is nothing to crash; does its query read the "
-            "input, and run on Penstock?"
+            "the pipeline ran no batch on Penstock, so there is nothing to crash. Check that its "
+            "query reads the input and is started with write_stream or df.writeStream."
         )
-    trials = [_try(rig, strike, expected) for strike in strikes]
-    struck = {strike.point for strike in strikes} | STOP_POINTS
-    asked_for = FaultPoint if points is None else points
-    return CrashReport(trials, [p for p in asked_for if p not in struck], len(expected))
+    trials = [_try(rig, crash_point, expected) for crash_point in crash_points]
+    crashed = {crash_point.point for crash_point in crash_points} | STOP_POINTS
+    wanted = FaultPoint if points is None else points
+    return CrashReport(trials, [p for p in wanted if p not in crashed], len(expected))
 
 
-def _try(rig: _Rig, strike: Passage, expected: Sequence[Any]) -> Trial:
-    batch = "" if strike.batch_id < 0 else f"_{strike.batch_id}"
-    workspace = rig.new_workspace(f"{strike.point.value}{batch}")
-    first, second = Passages(strike), Passages()
+def _try(rig: _Rig, crash_point: BatchPoint, expected: Sequence[Any]) -> Trial:
+    batch = "" if crash_point.batch_id < 0 else f"_{crash_point.batch_id}"
+    workspace = rig.new_workspace(f"{crash_point.point.value}{batch}")
+    first, second = PointRecorder(crash_point), PointRecorder()
     if not rig.crashes(workspace, first):
-        return Trial(strike, error="it ran otherwise than before: it did not come by here again")
+        return Trial(crash_point, error="this run did not reach the fault point again")
     try:
         rig.run(workspace, second)
         actual = rig.read(workspace)
     except Exception as exc:
-        return Trial(strike, delivered_again(first.seen, second.seen), error=in_brief(exc))
-    return Trial.of(strike, delivered_again(first.seen, second.seen), expected, actual)
+        return Trial(crash_point, delivered_again(first.seen, second.seen), error=in_brief(exc))
+    return Trial.of(crash_point, delivered_again(first.seen, second.seen), expected, actual)
 
 
 @dataclass(frozen=True)
 class _Rig:
-    """A pipeline with all that it takes to run it in a workspace."""
+    """The arguments of a crash test, and the methods that run its pipeline in a workspace."""
 
     pipeline: Pipeline
     input: Input | None
@@ -162,14 +185,14 @@ class _Rig:
             self.input(workspace)
             return workspace
         if self.schema is None:
-            raise ValueError("crash_test needs the schema of the rows in its input")
+            raise ValueError("crash_test needs the argument schema for the rows of its input")
         stream = _BatchByBatch(self.schema, self.spark)
         for rows in self.input:
             stream.add_data(rows)
         return Workspace(self.spark, folder, stream)
 
     def run(self, workspace: Workspace, faults: FaultInjector) -> None:
-        """Run the pipeline until all its input is processed. Raises what it dies of."""
+        """Run the pipeline until all its input is processed. Propagates its failure."""
         with PROCESS.inject_faults(faults):
             made = self.pipeline(workspace)
             if isinstance(made, DataStreamWriter):
@@ -177,14 +200,16 @@ class _Rig:
         if made is None:
             return
         if not isinstance(made, StreamingQuery):
-            raise ExecutionError(f"the pipeline is to return a writer or a query, not {made!r}")
+            raise ExecutionError(
+                f"the pipeline must return a writer or a query of Penstock, not {made!r}"
+            )
         try:
             made.processAllAvailable()
         finally:
             made.stop()
 
     def crashes(self, workspace: Workspace, faults: FaultInjector) -> bool:
-        """Run the pipeline; whether it was ended by a crash that `faults` brought about."""
+        """Run the pipeline; returns whether a crash of `faults` ended it."""
         try:
             self.run(workspace, faults)
         except BaseException as exc:
@@ -206,7 +231,7 @@ def _start(writer: DataStreamWriter, workspace: Workspace) -> StreamingQuery:
 
 
 class _BatchByBatch(MemoryStream):
-    """Gives out in each batch what was added by one call, and nothing else."""
+    """A memory stream whose batches are the rows of one `add_data` call each."""
 
     def __init__(self, schema: StructType | str, spark: SparkSession) -> None:
         super().__init__(schema, spark)
@@ -223,7 +248,7 @@ class _BatchByBatch(MemoryStream):
 
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
-    """Let `df.writeStream` in a pipeline be Penstock's too."""
+    """Install Penstock in the block, so that `df.writeStream` in a pipeline uses it too."""
     before = is_installed()
     install()
     try:

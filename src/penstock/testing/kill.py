@@ -1,4 +1,4 @@
-"""Faults that strike a query at a point of its protocol."""
+"""A fault injector that kills the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from penstock.engine.faults import FaultInjector, FaultPoint
 
 
 class KillAt(FaultInjector):
-    """Kills this process, for real and with nothing cleaned up, at a point of a batch."""
+    """Kills this process with SIGKILL at a fault point of a batch.
+
+    write_stream(df).inject_faults(KillAt(FaultPoint.AFTER_SINK, 1)).start()
+    """
 
     def __init__(self, point: FaultPoint, batch_id: int) -> None:
         self._point = point

@@ -1,6 +1,6 @@
-"""The fixtures that every pytest run has where Penstock is installed.
+"""The pytest plugin of Penstock, which provides fixtures for tests of streaming queries.
 
-Nothing is imported, and no Spark is started, before a test asks for one of them.
+PySpark is imported, and Spark is started, only when a test uses one of the fixtures.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def penstock_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark session for the whole run, which logs to a file instead of the terminal.
+    """A local Spark session for the whole test run, which logs to a file.
 
-    A session that runs already is taken as it is, and left running.
+    If a session is already active, that session is used and not stopped.
     """
     from pyspark.sql import SparkSession
 
@@ -41,13 +41,13 @@ def penstock_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSe
 
 @pytest.fixture
 def penstock_checkpoint(tmp_path: Path) -> str:
-    """The path of a directory for a test's checkpoint. It is not made yet."""
+    """The path for the checkpoint of a test; it does not exist yet."""
     return str(tmp_path / "penstock-checkpoint")
 
 
 @pytest.fixture
 def penstock_clock() -> ManualClock:
-    """A ManualClock at 0."""
+    """A ManualClock, set to 0."""
     from penstock.testing.manual_clock import ManualClock
 
     return ManualClock()
@@ -55,7 +55,7 @@ def penstock_clock() -> ManualClock:
 
 @pytest.fixture
 def penstock_memory_stream(penstock_spark: SparkSession) -> Callable[..., MemoryStream]:
-    """Makes memory streams on the shared session: `penstock_memory_stream("word string")`."""
+    """Creates memory streams on the shared session: `penstock_memory_stream("word string")`."""
     from penstock.testing.memory_stream import MemoryStream
 
     def make(schema: Any, **arguments: Any) -> MemoryStream:
@@ -68,7 +68,10 @@ def penstock_memory_stream(penstock_spark: SparkSession) -> Callable[..., Memory
 def penstock_script(
     penstock_clock: ManualClock, penstock_checkpoint: str
 ) -> Iterator[Callable[..., StreamScript]]:
-    """Makes scripts on the test's clock and checkpoint, and stops them after the test."""
+    """Creates scripts with `penstock_clock` and `penstock_checkpoint`; stops them after the test.
+
+    The arguments are those of StreamScript: `penstock_script(df, output_mode="update")`.
+    """
     from penstock.testing.script import StreamScript
 
     scripts: list[StreamScript] = []

@@ -1,4 +1,4 @@
-"""Rows as tests write them down, brought into one form and compared."""
+"""Conversion and comparison of the rows of a test."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pyspark.sql import Row
 from pyspark.sql.types import MapType, StructType
 
 _DIGITS = 9
-"""The significant digits by which two floating-point numbers are compared."""
+"""The number of significant digits to which floating-point numbers are compared."""
 
 
 def as_tuple(row: Any, schema: StructType) -> tuple[Any, ...]:
-    """A row in the order of the schema's columns.
+    """Convert a row to a tuple in the order of the schema's columns.
 
-    A tuple or list is a row by position; a dict, or a Row with names, is one by name, where a
-    column that a dict leaves out is null. With one column, anything else is that column's value,
-    as are a list and, if the column is a map, a dict that does not name the column.
+    A tuple or list has the values by position; a dict, or a Row with names, by name, where a
+    column that is missing in a dict is null. If the schema has one column, any other value is the
+    value of that column, as are a list and, for a map column, a dict without the column's name.
+    Raises ValueError if the row does not fit the schema.
     """
     names = schema.names
     if isinstance(row, Row) and hasattr(row, "__fields__"):
@@ -33,11 +34,11 @@ def as_tuple(row: Any, schema: StructType) -> tuple[Any, ...]:
     if isinstance(row, (tuple, list)):
         if len(row) != len(names):
             raise ValueError(
-                f"{tuple(row)!r} has {len(row)} values; the columns are {', '.join(names)}"
+                f"{tuple(row)!r} has {len(row)} values, but the columns are {', '.join(names)}"
             )
         return tuple(row)
     raise ValueError(
-        f"{row!r} is no row for the columns {', '.join(names)}; give a tuple, a dict or a Row"
+        f"{row!r} is not a row of the columns {', '.join(names)}; use a tuple, a dict or a Row"
     )
 
 
@@ -58,10 +59,10 @@ def _by_name(row: Mapping[str, Any], names: Sequence[str], *, may_lack: bool) ->
 
 
 def row_key(row: Iterable[Any]) -> Hashable:
-    """What two rows have in common that count as the same.
+    """A key that is equal for rows that are considered equal.
 
-    Floating-point numbers count as the same to nine digits, not-a-numbers are all the same, and
-    moments are the same whatever zone they are told in.
+    Floating-point numbers are compared to nine significant digits, NaN is equal to NaN, and
+    datetimes are compared as instants, whatever their time zones.
     """
     return tuple(_key(value) for value in row)
 
@@ -88,7 +89,7 @@ def _key(value: Any) -> Hashable:
 
 @dataclass(frozen=True)
 class RowDifference:
-    """How two collections of rows differ, order aside: each row that is in one more often."""
+    """The difference of two multisets of rows: the rows that one has more often."""
 
     missing: list[Any]
     extra: list[Any]
@@ -114,9 +115,9 @@ def _surplus(rows: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 def side_by_side(expected: Sequence[Any], actual: Sequence[Any], *, ordered: bool = False) -> str:
-    """Both, line by line: `-` marks what is missing, `+` what is too much.
+    """A table of both, line by line: `-` marks a missing row, `+` an extra one.
 
-    In order, line n has row n of both; otherwise a row stands beside its like.
+    If `ordered`, line n has row n of both; otherwise equal rows are in the same line.
     """
     pairs = _paired_in_order(expected, actual) if ordered else _paired(expected, actual)
     texts = [("expected", "actual", " ")]
@@ -148,7 +149,7 @@ def _paired(expected: Sequence[Any], actual: Sequence[Any]) -> list[_Pair]:
         by_key.setdefault(row_key(row), []).append(row)
     pairs: list[_Pair] = []
     for row in expected:
-        like = by_key.get(row_key(row))
-        pairs.append(((row,), (like.pop(0),), " ") if like else ((row,), None, "-"))
+        equal = by_key.get(row_key(row))
+        pairs.append(((row,), (equal.pop(0),), " ") if equal else ((row,), None, "-"))
     pairs += [(None, (row,), "+") for rows in by_key.values() for row in rows]
     return pairs

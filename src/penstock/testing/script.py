@@ -1,4 +1,4 @@
-"""A test of a query told as a script: add, advance, step, expect, restart, expect."""
+"""Tests of a query as a sequence of calls: add, advance, step, expect, restart."""
 
 from __future__ import annotations
 
@@ -28,13 +28,18 @@ from penstock.testing.script_text import ScriptError, ScriptText
 
 
 class StreamScript:
-    """Runs a query one trigger at a time, on a clock that stands still, and checks each batch.
+    """Runs a query one trigger at a time, on a manual clock, and checks each batch.
 
-    Every call takes effect at once and returns the script. The query starts at the first step. A
-    call that fails stops the query and raises a ScriptError: the script so far, the batch, and
-    what was expected beside what came. Leave a script with `stop()`, or use it in a `with`.
+    Every call takes effect at once and returns the script, so that calls can be chained. The query
+    is started by the first step. A call that fails stops the query and raises ScriptError, whose
+    message has the calls so far and the expected and actual values. Call `stop()` at the end, or
+    use the script as a context manager. The `expect_...` methods check the latest `step`, or all
+    batches of the latest `run`.
 
-    Expectations are about the latest `step`, or all the batches of the latest `run`.
+        with StreamScript(counts, output_mode="update") as script:
+            script.add(words, ["a", "b", "a"]).step().expect_rows([("a", 2), ("b", 1)])
+            script.restart()
+            script.add(words, ["a"]).step().expect_rows([("a", 3)])
     """
 
     def __init__(
@@ -47,11 +52,11 @@ class StreamScript:
         configure: Callable[[DataStreamWriter], object] | None = None,
         step_timeout: float = 120.0,
     ) -> None:
-        """`df` is a streaming DataFrame, or makes one at each start.
+        """`df` is a streaming DataFrame, or a function that returns one, called at each start.
 
-        `configure` may set more on the writer, its hooks for instance. The checkpoint is a
-        temporary directory if none is given. A step that takes longer than `step_timeout` seconds
-        fails.
+        `configure` is called with the writer before each start, for instance to set hooks.
+        `checkpoint` is by default a temporary directory. A step that takes longer than
+        `step_timeout` seconds fails.
         """
         self._df = df
         self._output_mode = output_mode
@@ -69,30 +74,30 @@ class StreamScript:
         self.clock = clock or ManualClock()
         self.sink = CollectSink()
 
-    # What a test may look at.
+    # Results.
 
     @property
     def query(self) -> StreamingQuery:
-        """The running query; it is started if it is not there yet."""
+        """The query, which is started if it is not running yet."""
         if self._query is None:
             self._query = self._writer().start()
         return self._query
 
     @property
     def progress(self) -> StreamingQueryProgress | None:
-        """The progress of the latest batch, None if the latest step ran none."""
+        """The progress of the latest batch, None if the latest step ran no batch."""
         return self._ran[-1] if self._ran else None
 
     @property
     def rows(self) -> list[Row]:
-        """The rows that the latest step, or run, gave to the sink."""
+        """The rows that the latest step or run wrote to the sink."""
         batches = self.sink.batches
         return [row for progress in self._ran for row in batches.get(progress.batchId, [])]
 
-    # What happens.
+    # Actions.
 
     def add(self, stream: MemoryStream, rows: Iterable[Any]) -> StreamScript:
-        """Add rows to a stream."""
+        """Add rows to a stream, as `MemoryStream.add_data` does."""
         __tracebackhide__ = True
         given = list(rows)
         self._text.begin("add", stream, given)
@@ -103,7 +108,7 @@ class StreamScript:
         return self
 
     def advance(self, seconds: float = 0, *, ms: int = 0) -> StreamScript:
-        """Move the clock on."""
+        """Move the clock forward by `seconds` plus `ms`."""
         given = {"seconds": seconds, "ms": ms}
         self._text.begin("advance", **{name: value for name, value in given.items() if value})
         self._text.outcome(f"it is {format_timestamp(self.clock.advance(seconds, ms=ms))}")
@@ -117,7 +122,7 @@ class StreamScript:
         return self
 
     def run(self, *, batches: int | None = None) -> StreamScript:
-        """Run triggers until nothing is left to do, or until so many batches have run."""
+        """Run triggers until there is nothing left to do, or until `batches` batches have run."""
         __tracebackhide__ = True
         self._text.begin("run", **({} if batches is None else {"batches": batches}))
         self._run(lambda query: query.run(batches=batches))
@@ -126,7 +131,10 @@ class StreamScript:
     def step_fails(
         self, error: type[BaseException] = Exception, match: str | None = None
     ) -> StreamScript:
-        """Run one trigger that is to kill the query by that error, its text matching a pattern."""
+        """Run one trigger, in which the query must fail with `error`.
+
+        `match` is a regular expression that the text of the error must contain.
+        """
         __tracebackhide__ = True
         self._text.begin("step_fails", error, *([] if match is None else [match]))
         try:
@@ -137,13 +145,15 @@ class StreamScript:
             self._ran = []
             cause = exc.__cause__ or exc
             if isinstance(cause, error) and (match is None or re.search(match, str(cause))):
-                self._text.outcome("the query died")
+                self._text.outcome("the query failed")
                 return self
-            raise self._failure(f"step_fails: it failed otherwise: {in_brief(exc)}") from exc
+            raise self._failure(
+                f"step_fails: the query failed with another error: {in_brief(exc)}"
+            ) from exc
         raise self._failure(f"step_fails: the step did not fail; {self._outcome()}")
 
     def crash(self, at: FaultPoint | str) -> StreamScript:
-        """Run one trigger that dies at a point of the protocol. Go on with `restart`."""
+        """Run one trigger and crash the query at a fault point. Continue with `restart`."""
         __tracebackhide__ = True
         point = FaultPoint(at)
         self._text.begin("crash", point.value)
@@ -156,18 +166,18 @@ class StreamScript:
         except BaseException as exc:
             if not isinstance(exc.__cause__ or exc, SimulatedCrash):
                 raise self._failure(
-                    f"crash: the query died of something else: {in_brief(exc)}"
+                    f"crash: the query failed with another error: {in_brief(exc)}"
                 ) from exc
         else:
-            raise self._failure(f"crash: the trigger did not pass {point.value}")
+            raise self._failure(f"crash: the trigger did not reach {point.value}")
         finally:
             self._faults.point = None
         self._ran = []
-        self._text.outcome("the query died")
+        self._text.outcome("the query crashed")
         return self
 
     def restart(self, df: DataFrame | Callable[[], DataFrame] | None = None) -> StreamScript:
-        """Stop the query and start it again on its checkpoint; with another DataFrame if given."""
+        """Stop the query and restart it on its checkpoint, with another DataFrame if given."""
         __tracebackhide__ = True
         self._text.begin("restart", *(() if df is None else ("another query",)))
         self._end_query()
@@ -180,7 +190,7 @@ class StreamScript:
         return self
 
     def stop(self) -> StreamScript:
-        """End the script and its query, and delete its checkpoint if that is temporary."""
+        """Stop the query, and delete the checkpoint if it is temporary."""
         self._end_query()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -197,12 +207,12 @@ class StreamScript:
     ) -> None:
         self.stop()
 
-    # What is expected of it.
+    # Expectations.
 
     def expect_rows(self, rows: Iterable[Any], *, ordered: bool = False) -> StreamScript:
-        """These rows went to the sink and no others; in this order only if `ordered`.
+        """Expect that exactly these rows were written to the sink; in this order if `ordered`.
 
-        A batch has run, if only without rows. Rows are written as for `MemoryStream.add_data`.
+        Fails if no batch ran. The rows have the forms of `MemoryStream.add_data`.
         """
         __tracebackhide__ = True
         given = list(rows)
@@ -222,12 +232,12 @@ class StreamScript:
             columns = ", ".join(schema.names)
             table = side_by_side(expected, actual, ordered=ordered)
             raise self._failure(
-                f"expect_rows: {self._batches()} gave other rows", f"({columns})\n{table}"
+                f"expect_rows: the rows of {self._batches()} differ", f"({columns})\n{table}"
             )
         return self
 
     def expect_nothing(self) -> StreamScript:
-        """The trigger found nothing to do: no batch ran."""
+        """Expect that no batch ran."""
         __tracebackhide__ = True
         self._text.begin("expect_nothing")
         if self._ran:
@@ -236,13 +246,13 @@ class StreamScript:
         return self
 
     def expect_batch(self, batch_id: int) -> StreamScript:
-        """The latest batch has this id."""
+        """Expect that the latest batch has this id."""
         __tracebackhide__ = True
         self._text.begin("expect_batch", batch_id)
         return self._expect_equal("expect_batch", batch_id, lambda p: p.batchId)
 
     def expect_offsets(self, *offsets: Any) -> StreamScript:
-        """The latest batch ends at these offsets, one for each source, in the query's order."""
+        """Expect the end offsets of the latest batch, one per source, in the query's order."""
         __tracebackhide__ = True
         self._text.begin("expect_offsets", *offsets)
         return self._expect_equal(
@@ -250,8 +260,11 @@ class StreamScript:
         )
 
     def expect_watermark(self, watermark: str | int | datetime) -> StreamScript:
-        """The watermark that the latest batch ran with: as progress has it, in milliseconds since
-        the epoch, or as a datetime."""
+        """Expect the watermark that the latest batch ran with.
+
+        Given as in progress (`2024-01-01T00:00:00.000Z`), in milliseconds since the epoch, or as a
+        datetime.
+        """
         __tracebackhide__ = True
         if isinstance(watermark, datetime):
             watermark = round(watermark.timestamp() * 1000)
@@ -262,7 +275,7 @@ class StreamScript:
         )
 
     def expect_state_rows(self, *rows: int) -> StreamScript:
-        """So many rows are in the state after the latest batch, one number for each operator."""
+        """Expect the number of rows in the state of each operator after the latest batch."""
         __tracebackhide__ = True
         self._text.begin("expect_state_rows", *rows)
         return self._expect_equal(
@@ -270,7 +283,7 @@ class StreamScript:
         )
 
     def expect_progress(self, **fields: Any) -> StreamScript:
-        """These fields of the latest batch's progress have these values."""
+        """Expect these values of the fields of the latest batch's progress."""
         __tracebackhide__ = True
         self._text.begin("expect_progress", **fields)
         return self._expect_equal(
@@ -280,15 +293,18 @@ class StreamScript:
     def expect(
         self, holds: Callable[[StreamingQueryProgress], object], what: str = "the condition"
     ) -> StreamScript:
-        """Something of your own holds of the latest batch's progress."""
+        """Expect that `holds` returns a true value for the latest batch's progress.
+
+        `what` describes the condition in the error message.
+        """
         __tracebackhide__ = True
         self._text.begin("expect", what)
         progress = self._require_batch("expect")
         if not holds(progress):
-            raise self._failure(f"expect: {what} does not hold of {self._batches()}", str(progress))
+            raise self._failure(f"expect: {what} is not true for {self._batches()}", str(progress))
         return self
 
-    # How it is done.
+    # Implementation.
 
     def _writer(self) -> DataStreamWriter:
         writer = write_stream(self._data_frame()).outputMode(self._output_mode).sink(self.sink)
@@ -309,7 +325,7 @@ class StreamScript:
         except ScriptError:
             raise
         except Exception as exc:
-            raise self._failure(f"the query died: {in_brief(exc)}") from exc
+            raise self._failure(f"the query failed: {in_brief(exc)}") from exc
         self._text.outcome(self._outcome())
 
     def _step_of_live_query(self) -> None:
@@ -321,7 +337,7 @@ class StreamScript:
     def _require_live_query(self) -> None:
         __tracebackhide__ = True
         if self._query is not None and not self._query.isActive:
-            raise self._failure("the query is not running any more; restart() it first")
+            raise self._failure("the query is no longer running; call restart() first")
 
     def _require_batch(self, call: str) -> StreamingQueryProgress:
         __tracebackhide__ = True
@@ -336,7 +352,7 @@ class StreamScript:
         found = read(self._require_batch(call))
         if found != wanted:
             raise self._failure(
-                f"{call}: batch {self._ran[-1].batchId} has another",
+                f"{call}: batch {self._ran[-1].batchId} differs",
                 f"expected {wanted!r}\nactual   {found!r}",
             )
         return self
@@ -362,7 +378,7 @@ class StreamScript:
 
 
 class _OneCrash(FaultInjector):
-    """Lets everything pass, but dies at the point that it is given, once."""
+    """Raises SimulatedCrash when `point` is reached, and then clears it."""
 
     point: FaultPoint | None = None
 
@@ -373,7 +389,7 @@ class _OneCrash(FaultInjector):
 
 
 def _json(offset: Any) -> Any:
-    """An offset as the value it is: in progress it is JSON text."""
+    """The value of an offset, which is JSON text in progress."""
     try:
         return json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:

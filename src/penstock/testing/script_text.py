@@ -1,4 +1,4 @@
-"""How a script that failed tells what happened."""
+"""The error messages of a StreamScript."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ _LONGEST_LINE = 100
 
 
 class ScriptError(AssertionError):
-    """An expectation of a script was not met, or a step of it could not be taken."""
+    """An expectation of a StreamScript was not met, or one of its calls failed.
+
+    The message has the calls of the script so far and the expected and actual values.
+    """
 
 
 @dataclass
 class ScriptText:
-    """The lines of a script as far as it has come, each with what came of it."""
+    """The calls of a script so far, each with its outcome."""
 
     _lines: list[tuple[str, str]] = field(default_factory=list)
 
     def begin(self, call: str, *arguments: object, **named: object) -> None:
-        """The script has come to a call."""
+        """Record a call."""
         given = [_text(argument) for argument in arguments]
         given += [f"{name}={_text(value)}" for name, value in named.items()]
         self._lines.append((f"{call}({', '.join(given)})", ""))
 
     def outcome(self, text: str) -> None:
-        """What came of the last call."""
+        """Record the outcome of the last call."""
         self._lines[-1] = self._lines[-1][0], text
 
     def failure(self, headline: str, details: str = "") -> ScriptError:
-        """The error for a failure of the last call: what is wrong, the script up to there with a
-        mark at the call, and details."""
+        """The error of the last call: the headline, the calls with a mark at the last, details."""
         width = max(len(call) for call, _ in self._lines)
         last = len(self._lines) - 1
         script = "\n".join(
@@ -49,6 +51,6 @@ def _text(argument: object) -> str:
 
 
 def _of(argument: object) -> str:
-    """Objects that describe themselves by address are better told by their text."""
+    """The `repr` of an object, or its `str` if the `repr` contains its address."""
     described = repr(argument)
     return str(argument) if " object at 0x" in described else described

@@ -1,4 +1,4 @@
-"""What the sink has after each crash of `penstock crashtest`, beside what it has without one."""
+"""Compares the output after each crash of `penstock crashtest` with that without a crash."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.testing.crash_script import CrashResults
 from penstock.testing.crashing import Workspace
 
 
-def judge(results: CrashResults, read_output: Callable[[Workspace], Any]) -> CrashReport:
+def compare_outputs(results: CrashResults, read_output: Callable[[Workspace], Any]) -> CrashReport:
     """Read every output and compare it with that of the run without a crash.
 
-    With the session that is there; if there is none, with one that lasts no longer than this.
+    Uses the active Spark session; if there is none, starts one and stops it again.
     """
     running = SparkSession.getActiveSession()
     spark = running or quiet_session(
@@ -35,10 +35,10 @@ def judge(results: CrashResults, read_output: Callable[[Workspace], Any]) -> Cra
         if running is None:
             spark.stop()
     trials = [
-        Trial(killed.strike, killed.delivered_again, error=killed.error, shared=killed.shared)
+        Trial(killed.crashed_at, killed.delivered_again, error=killed.error, shared=killed.shared)
         if killed.error is not None
         else Trial.of(
-            killed.strike,
+            killed.crashed_at,
             killed.delivered_again,
             expected,
             outputs[killed.restarted_in],
@@ -50,7 +50,7 @@ def judge(results: CrashResults, read_output: Callable[[Workspace], Any]) -> Cra
 
 
 def files_reader(format: str) -> Callable[[Workspace], Any]:
-    """Reads the output as files, or as a table, of that format; nothing if it is not there."""
+    """A function that reads the output with Spark in this format; no rows if it is missing."""
 
     def read_output(workspace: Workspace) -> Any:
         if not Path(workspace.output).exists():
@@ -61,7 +61,10 @@ def files_reader(format: str) -> Callable[[Workspace], Any]:
 
 
 def reader_from(file: Path) -> Callable[[Workspace], Any]:
-    """The function `read_output(workspace)` of a Python file."""
+    """The function `read_output(workspace)` of a Python file.
+
+    Raises ExecutionError if the file does not define it.
+    """
     found = runpy.run_path(str(file)).get("read_output")
     if not callable(found):
         raise ExecutionError(f"{file} defines no function read_output(workspace)")
