@@ -172,6 +172,6 @@ def test_every_metric_of_the_dashboard_exists(server: HttpServer, shown: Shown) 
         target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])
     ]
     expressions += [v["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
-    asked = {name for text in expressions for name in re.findall(r"penstock_\w+", text)}
-    assert len(asked) >= 10
-    assert asked <= known
+    used = {name for text in expressions for name in re.findall(r"penstock_\w+", text)}
+    assert len(used) >= 10
+    assert used <= known

@@ -128,55 +128,58 @@ def _server_class(host: str) -> type[ThreadingHTTPServer]:
     return Server
 
 
+class _Handler(BaseHTTPRequestHandler):
+    """Passes GET, HEAD and POST requests to `answer`, which a subclass sets."""
+
+    protocol_version = "HTTP/1.0"  # one request per connection, so none outlives the server
+    server_version = "penstock"
+    sys_version = ""
+    timeout = 30
+    answer: Callable[[Request], Response]
+
+    def do_GET(self) -> None:
+        self._respond(self._answer("GET"))
+
+    def do_HEAD(self) -> None:
+        self._respond(self._answer("GET"), with_body=False)
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if _LENGTH.fullmatch(length) is None:
+            self._respond(Response.error(400, "Content-Length is not a number"))
+        elif int(length) > _LARGEST_BODY:
+            self._respond(Response.error(413, f"the body is larger than {_LARGEST_BODY} bytes"))
+        else:
+            self.rfile.read(int(length))
+            self._respond(self._answer("POST"))
+
+    def _answer(self, method: str) -> Response:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:
+            return Response.error(400, "the request target is not a valid URL")
+        try:
+            return self.answer(Request(method, path, headers))
+        except Exception:
+            _logger.warning("The request %s %s failed", method, self.path, exc_info=True)
+            return Response.error(500, "internal error; see the log")
+
+    def _respond(self, response: Response, *, with_body: bool = True) -> None:
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.content_type)
+        self.send_header("Content-Length", str(len(response.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if with_body:
+            self.wfile.write(response.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        _logger.debug(format, *args)
+
+
 def _handler_for(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.0"  # one request per connection, so none outlives the server
-        server_version = "penstock"
-        sys_version = ""
-        timeout = 30
-
-        def do_GET(self) -> None:
-            self._respond(self._answer("GET"))
-
-        def do_HEAD(self) -> None:
-            self._respond(self._answer("GET"), with_body=False)
-
-        def do_POST(self) -> None:
-            length = self.headers.get("Content-Length", "0")
-            if _LENGTH.fullmatch(length) is None:
-                self._respond(Response.error(400, "Content-Length is not a number"))
-            elif int(length) > _LARGEST_BODY:
-                message = f"the body is larger than {_LARGEST_BODY} bytes"
-                self._respond(Response.error(413, message))
-            else:
-                self.rfile.read(int(length))
-                self._respond(self._answer("POST"))
-
-        def _answer(self, method: str) -> Response:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            try:
-                path = urlsplit(self.path).path
-            except ValueError:
-                return Response.error(400, "the request target is not a valid URL")
-            try:
-                return answer(Request(method, path, headers))
-            except Exception:
-                _logger.warning("The request %s %s failed", method, self.path, exc_info=True)
-                return Response.error(500, "internal error; see the log")
-
-        def _respond(self, response: Response, *, with_body: bool = True) -> None:
-            self.send_response(response.status)
-            self.send_header("Content-Type", response.content_type)
-            self.send_header("Content-Length", str(len(response.body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            for name, value in response.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if with_body:
-                self.wfile.write(response.body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            _logger.debug(format, *args)
-
-    return Handler
+    return type("Handler", (_Handler,), {"answer": staticmethod(answer)})
