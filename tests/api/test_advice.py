@@ -37,9 +37,9 @@ def test_an_option_without_effect_is_warned_of_once(
     for value in ("false", "true", "true"):
         writer = write_stream(read_stream(Numbers(1), session)).format("noop").trigger(once=True)
         writer.option("asyncProgressTrackingEnabled", value).start().awaitTermination()
-    said = [record.message for record in caplog.records if "asyncProgress" in record.message]
-    assert len(said) == 1
-    assert "asyncProgressTrackingEnabled has no effect" in said[0]
+    warnings = [record.message for record in caplog.records if "asyncProgress" in record.message]
+    assert len(warnings) == 1
+    assert "asyncProgressTrackingEnabled has no effect" in warnings[0]
 
 
 def counted(session: SparkSession) -> DataFrame:
@@ -96,6 +96,6 @@ def test_a_read_limit_does_not_apply_to_a_planned_batch(
     progress = query.step()
     assert progress is not None
     assert progress.numInputRows == 9
-    [said] = [r.message for r in caplog.records if "planned by an earlier run" in r.message]
-    assert "Batch 0 was planned" in said
-    assert "the read limit MaxRows: 2 of Numbers[python] applies from the batch after it" in said
+    [warning] = [r.message for r in caplog.records if "planned by an earlier run" in r.message]
+    assert "Batch 0 was planned" in warning
+    assert "the read limit MaxRows: 2 of Numbers[python] applies from the batch after it" in warning

@@ -82,13 +82,13 @@ def test_listeners_receive_the_events_of_each_run() -> None:
     restarting = Restarting(RestartPolicy())
     restarting.errors = [RuntimeError("one")]
     restarting.start().awaitTermination()
-    told = [
+    events = [
         (type(event), event.run_id)
         for event in restarting.world.session.events
         if isinstance(event, (QueryStartedEvent, QueryTerminatedEvent))
     ]
     first, second = (run.identity.run_id for run in restarting.runs)
-    assert told == [
+    assert events == [
         (QueryStartedEvent, first),
         (QueryTerminatedEvent, first),
         (QueryStartedEvent, second),
@@ -153,7 +153,7 @@ def test_a_query_with_a_pending_restart_is_active_and_can_be_stopped() -> None:
     assert not query.isActive
     assert query.exception() is None
     assert query.awaitTermination(1) is True
-    eventually(lambda: restarting.ends == [query], "the end to be told")
+    eventually(lambda: restarting.ends == [query], "on_end to be called")
     assert len(restarting.runs) == 1
     query.stop()
 
@@ -200,7 +200,7 @@ def test_a_restart_that_fails_with_a_fatal_error_ends_the_query() -> None:
     query = restarting.start()
     with pytest.raises(StreamingQueryException, match=r"could not be restarted.*is gone"):
         query.awaitTermination()
-    eventually(lambda: restarting.ends == [query], "the end to be told")
+    eventually(lambda: restarting.ends == [query], "on_end to be called")
 
 
 @pytest.mark.parametrize("after", [{"batches": 2}, {"offsets": {0: 1}}])

@@ -101,7 +101,7 @@ def test_stop_cancels_a_pending_restart(session: SparkSession, checkpoint: Path)
     assert clock.waiting.wait(PATIENCE)
     query.stop(timeout=PATIENCE)
     assert not query.isActive
-    eventually(lambda: query not in manager.active, "the manager to let go of it")
+    eventually(lambda: query not in manager.active, "the manager to remove it")
     eventually(lambda: seen(query).condition == "failed", "the last run's outcome")
     assert log_entries(checkpoint, "commits") == [0]
 
@@ -199,7 +199,7 @@ def test_every_run_has_the_pool_and_the_tags_of_the_starting_thread(
     assert found == [(batch_id, pool, True) for batch_id in (0, 1, 1, 2)]
 
 
-class Asking(StreamingQueryListener):
+class StatusListener(StreamingQueryListener):
     """Reads the status of the query when it is restarted, and stops it."""
 
     def __init__(self) -> None:
@@ -221,7 +221,7 @@ class Asking(StreamingQueryListener):
 def test_a_listener_may_read_and_stop_a_query_that_is_restarted(
     session: SparkSession, checkpoint: Path
 ) -> None:
-    sink, clock, listener = FailingOnce(), HeldClock(), Asking()
+    sink, clock, listener = FailingOnce(), HeldClock(), StatusListener()
     streams(session).addListener(listener)
     try:
         listener.query = query = restarting(session, sink, checkpoint, clock).start()

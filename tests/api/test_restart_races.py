@@ -106,7 +106,7 @@ def test_a_listener_may_stop_the_query_between_two_runs(
     assert not query.isActive
     assert query.exception() is None
     assert restarting.world.plan.output == {}
-    eventually(lambda: restarting.ends == [query], "the end to be told")
+    eventually(lambda: restarting.ends == [query], "on_end to be called")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_restart_on_a_checkpoint_with_another_id_fails() -> None:
     assert not query.isActive
     assert query.restarts == 0
     assert restarting.world.plan.output == {}
-    eventually(lambda: restarting.ends == [query], "the end to be told")
+    eventually(lambda: restarting.ends == [query], "on_end to be called")
 
 
 # The thread.

@@ -73,14 +73,14 @@ def test_an_unmodified_script_runs_on_penstock(
         assert child.wait(60) == outcome
     finally:
         child.kill()
-    said = (tmp_path / "err").read_text()
-    assert said.startswith(f"penstock: {job} runs on Penstock {penstock.__version__}\n")
-    assert re.search(f"(?m)^{LIKE_SPARK}penstock.api.advice: A foreachBatch function", said)
+    stderr = (tmp_path / "err").read_text()
+    assert stderr.startswith(f"penstock: {job} runs on Penstock {penstock.__version__}\n")
+    assert re.search(f"(?m)^{LIKE_SPARK}penstock.api.advice: A foreachBatch function", stderr)
     of_batch = re.escape("penstock.of_the_test: [remembered, batch 1] in the batch")
-    assert re.search(f"(?m)^{LIKE_SPARK}{of_batch}$", said)
+    assert re.search(f"(?m)^{LIKE_SPARK}{of_batch}$", stderr)
     assert _lines(out)[0] == "penstock.api.query"
     assert _lines(out)[1] == "0 5 3"
-    # Stopped at the batch boundary: whatever was planned is committed.
+    # Stopped at the batch boundary: every planned batch is committed.
     assert sorted(os.listdir(checkpoint / "offsets")) == sorted(os.listdir(checkpoint / "commits"))
 
 

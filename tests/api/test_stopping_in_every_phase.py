@@ -55,7 +55,7 @@ def test_a_query_stopped_at_any_point_resumes_after_a_restart(
     assert held.reached.wait(PATIENCE)
     stopper = threading.Thread(target=lambda: query.stop(timeout=PATIENCE))
     stopper.start()
-    eventually(lambda: query._execution.life.is_stopping, "the stop to be asked for")
+    eventually(lambda: query._execution.life.is_stopping, "the stop to be requested")
     held.opened.set()
     stopper.join(PATIENCE)
     assert not stopper.is_alive()

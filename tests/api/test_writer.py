@@ -27,7 +27,7 @@ def streaming(session: SparkSession) -> DataFrame:
 
 MISTAKES: dict[str, Callable[[Writer], Any]] = {
     "empty output mode": lambda w: w.outputMode(""),
-    "output mode that is no text": lambda w: w.outputMode(3),
+    "output mode that is not a string": lambda w: w.outputMode(3),
     "unknown output mode": lambda w: w.outputMode("sideways"),
     "empty name": lambda w: w.queryName(" "),
     "no trigger": lambda w: w.trigger(),
@@ -42,7 +42,7 @@ MISTAKES: dict[str, Callable[[Writer], Any]] = {
     "foreach without process": lambda w: w.foreach(object()),
     "foreach that cannot open": lambda w: w.foreach(WithBrokenOpen()),
     "unknown format": lambda w: w.format("no_such_format").start(),
-    "a source that is no sink": lambda w: w.format("rate").start(),
+    "format that has no sink": lambda w: w.format("rate").start(),
     "no checkpoint": lambda w: w.format("parquet").start("/nowhere"),
     "no path": lambda w: w.format("parquet").option("checkpointLocation", "/nowhere").start(),
     "two paths": lambda w: w.format("parquet").option("path", "/a").start("/b"),
@@ -116,9 +116,9 @@ def test_the_call_of_sparks_own_engine_in_the_error_works(
     assert refused(write_stream(rows)).endswith("Spark's own engine: df.writeStream.")
     penstock.install()
     try:
-        told = refused(rows.writeStream)
-        assert "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream" in told
-        assert "until penstock.uninstall()" in told
+        message = refused(rows.writeStream)
+        assert "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream" in message
+        assert "until penstock.uninstall()" in message
         spark_s = pyspark.sql.streaming.DataStreamWriter  # type: ignore[attr-defined]
         writer = spark_s(rows).format("noop")
         writer = writer.option("checkpointLocation", str(checkpoint))

@@ -157,9 +157,9 @@ def test_a_port_in_use_is_not_retried(
 ) -> None:
     options = ["--restart", "on-failure", "--backoff", "0", "--web-port", str(taken)]
     assert run(script, *options).exit_code == 2
-    said = capfd.readouterr().err
-    assert said.count("cannot listen") == 1
-    assert "Traceback" not in said
+    printed = capfd.readouterr().err
+    assert printed.count("cannot listen") == 1
+    assert "Traceback" not in printed
     assert not has_run(script)
 
 

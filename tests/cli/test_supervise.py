@@ -133,7 +133,8 @@ def test_a_signal_is_forwarded_and_prevents_a_restart() -> None:
 
 
 def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
-    result = CliRunner().invoke(app, ["run", "--restart", "sometimes", str(script)])
+    wide = {"COLUMNS": "200"}  # so that the message is not wrapped
+    result = CliRunner().invoke(app, ["run", "--restart", "sometimes", str(script)], env=wide)
     assert result.exit_code == 2
     assert "use never or on-failure" in result.output
     assert not script.with_name("runs").exists()

@@ -49,11 +49,11 @@ def bisect(
     sink: SinkRequest | None = None,
 ) -> BisectReport:
     before = files_on_disk(checkpoint)
-    told: list[BisectTrial] = []
-    bisection = Bisection(checkpoint, checkpoint.parent / "work", batch, told.append)
+    trials: list[BisectTrial] = []
+    bisection = Bisection(checkpoint, checkpoint.parent / "work", batch, trials.append)
     report = bisection.run(df, sink or SinkRequest("noop", mode))
     assert files_on_disk(checkpoint) == before
-    assert tuple(told) == report.trials
+    assert tuple(trials) == report.trials
     return report
 
 

@@ -346,7 +346,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
 
 def write_stream(df: DataFrame) -> DataStreamWriter:
-    """Return a writer like `df.writeStream` whose query Penstock runs.
+    """A writer for a streaming DataFrame, like `df.writeStream`, whose query Penstock runs.
 
     Raises UnsupportedError if the Spark session is not one that Penstock supports.
 
