@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock
-from penstock.spark.jvm.quiet import quiet_session
+from penstock.api.quiet_session import quiet_session
 from tests.docs.blocks import EXECUTED, ROOT, Block, blocks_of
 from tests.docs.reader import Reader
 
