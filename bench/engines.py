@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from penstock.spark.jvm.quiet import quiet_session
+from penstock.api.quiet_session import quiet_session
 
 ENGINES = ("spark", "tuned", "penstock")
 """Spark by default; Spark that writes local files without checksums; Penstock by default."""

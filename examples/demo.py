@@ -32,9 +32,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 import penstock
-from penstock.engine.faults import FaultPoint
-from penstock.spark.jvm.quiet import quiet_session
-from penstock.testing.kill import KillAt
+from penstock.testing import FaultPoint, KillAt, quiet_session
 
 FILES_AT_FIRST = 16
 FILES_AT_LAST = 4

@@ -10,9 +10,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.api.quiet_session import SHORT_LIVED_JVM
 from penstock.spark.jvm.java_home import prepare_environment
 from penstock.spark.jvm.lines import version_number
-from penstock.spark.jvm.quiet import SHORT_LIVED_JVM
 
 # For every JVM that the tests start, in child processes too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)

@@ -15,15 +15,24 @@ if TYPE_CHECKING:
     from penstock.api.install import install, uninstall
     from penstock.api.manager import StreamingQueryManager, streams
     from penstock.api.query import StreamingQuery
-    from penstock.api.sink import PythonSink
+    from penstock.api.reader import read_stream
     from penstock.api.writer import DataStreamWriter, write_stream
+    from penstock.connectors import PythonSink, PythonSource
     from penstock.debug.replay import Replay, replay
     from penstock.engine.hooks import BatchInfo
+    from penstock.engine.read_limit import (
+        CompositeReadLimit,
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        ReadMaxRows,
+        ReadMinRows,
+    )
     from penstock.errors import PenstockError
     from penstock.observe.observatory import snapshots
     from penstock.observe.snapshot import QuerySnapshot
     from penstock.observe.watch import watch
-    from penstock.spark.sources.python_source import PythonSource, read_stream
     from penstock.web.metrics import serve_metrics
     from penstock.web.server import serve_web
 
@@ -34,17 +43,24 @@ except PackageNotFoundError:  # run from a checkout that was never installed
 
 _HOMES = {
     "BatchInfo": "penstock.engine.hooks",
+    "CompositeReadLimit": "penstock.engine.read_limit",
     "DataStreamWriter": "penstock.api.writer",
     "PenstockError": "penstock.errors",
-    "PythonSink": "penstock.api.sink",
-    "PythonSource": "penstock.spark.sources.python_source",
+    "PythonSink": "penstock.connectors",
+    "PythonSource": "penstock.connectors",
     "QuerySnapshot": "penstock.observe.snapshot",
+    "ReadAllAvailable": "penstock.engine.read_limit",
+    "ReadLimit": "penstock.engine.read_limit",
+    "ReadMaxBytes": "penstock.engine.read_limit",
+    "ReadMaxFiles": "penstock.engine.read_limit",
+    "ReadMaxRows": "penstock.engine.read_limit",
+    "ReadMinRows": "penstock.engine.read_limit",
     "Replay": "penstock.debug.replay",
     "StreamingQuery": "penstock.api.query",
     "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
     "install": "penstock.api.install",
-    "read_stream": "penstock.spark.sources.python_source",
+    "read_stream": "penstock.api.reader",
     "replay": "penstock.debug.replay",
     "serve_metrics": "penstock.web.metrics",
     "serve_web": "penstock.web.server",
@@ -57,11 +73,18 @@ _HOMES = {
 
 __all__ = [
     "BatchInfo",
+    "CompositeReadLimit",
     "DataStreamWriter",
     "PenstockError",
     "PythonSink",
     "PythonSource",
     "QuerySnapshot",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxBytes",
+    "ReadMaxFiles",
+    "ReadMaxRows",
+    "ReadMinRows",
     "Replay",
     "StreamingQuery",
     "StreamingQueryException",

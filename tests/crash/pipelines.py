@@ -23,9 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import write_stream
+from penstock.api.quiet_session import quiet_session
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.engine.faults import FaultPoint
-from penstock.spark.jvm.quiet import quiet_session
 from penstock.testing.kill import KillAt
 
 ROWS_PER_FILE = 40

@@ -21,7 +21,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from penstock.spark.jvm.quiet import quiet_session
+from penstock.api.quiet_session import quiet_session
 from tests.soak.long_run import SPARKS_MEMORY_OF_THE_PAST, run
 from tests.soak.vitals import Vitals
 

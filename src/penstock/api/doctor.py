@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.api.quiet_session import quiet_session
 from penstock.errors import EnvironmentProblemError
 from penstock.spark.jvm.java_home import find_java
 from penstock.spark.jvm.lines import find_line, supported_versions
-from penstock.spark.jvm.quiet import quiet_session
 from penstock.spark.jvm.support import (
     Verdict,
     java_problem,

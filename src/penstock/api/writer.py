@@ -15,8 +15,8 @@ from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.restart_policy import FATAL, RestartPolicy
-from penstock.api.sink import PythonSink
 from penstock.api.start import QueryStart
+from penstock.connectors import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks

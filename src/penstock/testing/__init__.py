@@ -10,10 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.engine.faults import FaultPoint
+    from penstock.api.quiet_session import quiet_session
+    from penstock.engine.faults import FaultInjector, FaultPoint
     from penstock.testing.collect_sink import CollectSink, Delivery
     from penstock.testing.crash_report import CrashReport, Trial
     from penstock.testing.crashing import Workspace, crash_test
+    from penstock.testing.kill import KillAt
     from penstock.testing.manual_clock import ManualClock
     from penstock.testing.memory_stream import MemoryStream
     from penstock.testing.script import StreamScript
@@ -23,7 +25,9 @@ _HOMES = {
     "CollectSink": "penstock.testing.collect_sink",
     "CrashReport": "penstock.testing.crash_report",
     "Delivery": "penstock.testing.collect_sink",
+    "FaultInjector": "penstock.engine.faults",
     "FaultPoint": "penstock.engine.faults",
+    "KillAt": "penstock.testing.kill",
     "ManualClock": "penstock.testing.manual_clock",
     "MemoryStream": "penstock.testing.memory_stream",
     "ScriptError": "penstock.testing.script_text",
@@ -31,13 +35,16 @@ _HOMES = {
     "Trial": "penstock.testing.crash_report",
     "Workspace": "penstock.testing.crashing",
     "crash_test": "penstock.testing.crashing",
+    "quiet_session": "penstock.api.quiet_session",
 }
 
 __all__ = [
     "CollectSink",
     "CrashReport",
     "Delivery",
+    "FaultInjector",
     "FaultPoint",
+    "KillAt",
     "ManualClock",
     "MemoryStream",
     "ScriptError",
@@ -45,6 +52,7 @@ __all__ = [
     "Trial",
     "Workspace",
     "crash_test",
+    "quiet_session",
 ]
 
 

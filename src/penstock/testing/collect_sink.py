@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
 
-from penstock.api.sink import PythonSink
+from penstock.connectors import PythonSink
 
 
 @dataclass(frozen=True)

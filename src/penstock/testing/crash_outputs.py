@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.api.quiet import quiet_session
+from penstock.api.quiet_session import quiet_session
 from penstock.errors import ExecutionError
 from penstock.testing.crash_report import CrashReport, Trial
 from penstock.testing.crash_script import CrashResults

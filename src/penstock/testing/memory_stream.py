@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.api.source import PythonSource, read_stream
+from penstock.api.reader import read_stream
+from penstock.connectors import PythonSource
 from penstock.engine.read_limit import CompositeReadLimit, ReadLimit, ReadMaxRows
 from penstock.errors import InvalidBatchError
 from penstock.testing.rows import as_tuple

@@ -27,7 +27,7 @@ def penstock_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSe
     """
     from pyspark.sql import SparkSession
 
-    from penstock.api.quiet import quiet_session
+    from penstock.api.quiet_session import quiet_session
 
     running = SparkSession.getActiveSession()
     folder = tmp_path_factory.mktemp("penstock-spark")

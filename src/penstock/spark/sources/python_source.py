@@ -1,104 +1,27 @@
-"""A source written in Python: any object that can name a position and hand out a DataFrame."""
+"""How a source written in Python takes part in a query."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
+from penstock.connectors import PythonSource
 from penstock.engine.data_stream import Source
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import ReadLimit
 from penstock.errors import InvalidBatchError
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.support import require_supported
 from penstock.spark.sources.spark_sources import V1Data, offset_value
 
 _NAME_PREFIX = "penstock:"
 
 
-class PythonSource(ABC):
-    """A source of rows for `penstock.read_stream`.
-
-    An offset is any JSON value; two that have the same JSON are the same position. The engine
-    calls every method on the query's thread. If several queries read one source, they share it.
-    """
-
-    @abstractmethod
-    def schema(self) -> StructType | str:
-        """The columns, as a StructType or in DDL. Asked once, before the query starts."""
-
-    @abstractmethod
-    def initial_offset(self) -> Any:
-        """The position before the first row. Not in any batch itself.
-
-        The same in every run of the program, until the first batch is committed.
-        """
-
-    @abstractmethod
-    def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
-        """Where the next batch after `start` is to end, within `limit`.
-
-        Returning `start` says that there is nothing new. A source that cannot limit itself may
-        ignore `limit`.
-        """
-
-    @abstractmethod
-    def get_batch(self, spark: SparkSession, start: Any, end: Any) -> DataFrame:
-        """The rows after `start` up to and including `end`.
-
-        The same two positions must give the same rows, also in a later run of the program:
-        that is what makes a batch that is run again the same batch.
-        """
-
-    def commit(self, end: Any) -> None:
-        """Everything up to `end` is processed, and whoever read it will not ask for it again.
-
-        A source that is read twice, by two queries or by both sides of a join with itself, is told
-        so by each reader, and each may be somewhere else.
-        """
-
-    def stop(self) -> None:
-        """A query that reads it is over, and calls nothing after this. Others may go on."""
-
-    def prepare_for_trigger_available_now(self) -> None:
-        """From now on, never return an offset beyond what is available at this moment.
-
-        Override it to support Trigger.AvailableNow in several batches; a source that does not is
-        read in a single one.
-        """
-
-    def read_limit(self) -> ReadLimit | None:
-        """How much one batch may take by default; None for everything there is."""
-        return None
-
-    def report_latest_offset(self) -> Any:
-        """The end of all that is available, for progress only; None to say nothing."""
-        return None
-
-    def on_new_data(self, nudge: Callable[[], None]) -> None:
-        """Told once by each query: call `nudge`, from any thread, to be asked for new data at once.
-
-        Without it a query that waits for data asks again after a while, at most ten times
-        `spark.sql.streaming.pollingDelay`.
-        """
-
-    def __str__(self) -> str:
-        return f"{type(self).__name__}[python]"
-
-
-def read_stream(source: PythonSource, spark: SparkSession | None = None) -> DataFrame:
-    """A streaming DataFrame over a source written in Python.
-
-    It can be used like any other, in any query that Penstock runs; Spark's own engine refuses it.
-    """
-    session = spark or SparkSession.active()
-    require_supported(session)
+def streaming_relation(session: SparkSession, source: PythonSource) -> DataFrame:
+    """A streaming DataFrame whose leaf is `source`, which is registered under the leaf's name."""
     jvm = Jvm.of(session)
     name = f"{_NAME_PREFIX}{uuid.uuid4()}"
     # All columns may be null, as with Spark's own sources: nobody checks what a source returns.
@@ -117,7 +40,7 @@ def read_stream(source: PythonSource, spark: SparkSession | None = None) -> Data
 
 
 def find_registered(jvm: Jvm, source_name: str) -> PythonSource | None:
-    """The source behind a relation that `read_stream` made, None for any other relation."""
+    """The source behind a relation that `streaming_relation` made, None for any other relation."""
     return _sources_of(jvm).get(source_name)
 
 
