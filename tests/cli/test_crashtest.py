@@ -80,9 +80,9 @@ def test_a_script_is_killed_and_its_output_compared(spark: SparkSession, tmp_pat
     )
     assert result.exit_code == 1, result.output
     report = json.loads(result.stdout)
-    assert (report["exactly_once"], report["expected_rows"]) == (False, 8)
+    assert (report["exactlyOnce"], report["expectedRows"]) == (False, 8)
     (trial,) = report["trials"]
-    assert (trial["point"], trial["batch"], trial["delivered_again"]) == ("after_sink", 1, [1])
+    assert (trial["point"], trial["batch"], trial["deliveredAgain"]) == ("after_sink", 1, [1])
     assert trial["verdict"] == "duplicates"
     # The sink that appends has the batch twice, the one that uses the batch id has not.
     assert [text.split("'")[1] for text in trial["duplicates"]] == ["blind", "blind"]

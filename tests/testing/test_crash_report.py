@@ -55,16 +55,16 @@ def test_the_table_of_a_report() -> None:
     with pytest.raises(AssertionError, match=r"changes the output[\s\S]*1 duplicate of batch 1"):
         report.check()
     told = json.loads(json.dumps(report.to_dict()))
-    assert not told["exactly_once"]
+    assert not told["exactlyOnce"]
     assert told["trials"][1] == {
         "point": "after_sink",
         "batch": 1,
-        "delivered_again": [1],
+        "deliveredAgain": [1],
         "verdict": "duplicates",
         "duplicates": ["(2,)"],
         "lost": [],
         "error": None,
-        "shared_restart": False,
+        "sharedRestart": False,
     }
     passing = CrashReport([clean], [], 2)
     passing.check()

@@ -211,7 +211,7 @@ def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
     ]
     assert made.count("-") == 2, "neither the first run nor a finished restart is repeated"
     report = json.loads(resumed.stdout)
-    assert (len(report["trials"]), report["not_tried"]) == (6, [])
+    assert (len(report["trials"]), report["notTried"]) == (6, [])
     verdicts = {trial["point"]: trial["verdict"] for trial in report["trials"]}
     assert verdicts["before_sink"] == verdicts["after_commit_log"] == "exactly once"
     assert verdicts["after_sink"] == verdicts["before_commit_log"] == "duplicates"

@@ -30,6 +30,9 @@ class Finding:
     found: str
     is_good: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"subject": self.subject, "found": self.found, "isGood": self.is_good}
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -45,8 +48,8 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         return {
             "healthy": self.is_healthy,
-            "findings": [vars(finding) for finding in self.findings],
-            "internals": [vars(verdict) for verdict in self.internals],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "internals": [verdict.to_dict() for verdict in self.internals],
         }
 
 

@@ -136,7 +136,7 @@ class BisectReport:
             "smallest": [one.to_dict() for one in self.smallest],
             "together": self.is_together,
             "error": self.error,
-            "error_text": self.error_text,
+            "errorText": self.error_text,
             "trials": [trial.to_dict() for trial in self.trials],
             "hints": self.hints,
         }

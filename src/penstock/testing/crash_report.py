@@ -83,12 +83,12 @@ class Trial:
         return {
             "point": self.crashed_at.point.value,
             "batch": self.crashed_at.batch_id,
-            "delivered_again": list(self.delivered_again),
+            "deliveredAgain": list(self.delivered_again),
             "verdict": self.verdict.value,
             "duplicates": [repr(row) for row in self.duplicates],
             "lost": [repr(row) for row in self.lost],
             "error": self.error,
-            "shared_restart": self.shared,
+            "sharedRestart": self.shared,
         }
 
 
@@ -166,11 +166,11 @@ class CrashReport:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "exactly_once": self.is_exactly_once,
-            "expected_rows": self.expected_rows,
+            "exactlyOnce": self.is_exactly_once,
+            "expectedRows": self.expected_rows,
             "trials": [trial.to_dict() for trial in self.trials],
-            "not_passed": [point.value for point in self.not_passed],
-            "not_tried": [str(passage) for passage in self.not_tried],
+            "notPassed": [point.value for point in self.not_passed],
+            "notTried": [str(passage) for passage in self.not_tried],
         }
 
 

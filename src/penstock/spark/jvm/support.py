@@ -27,6 +27,15 @@ class Verdict:
     found: bool
     missing: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "className": self.class_name,
+            "neededFor": self.needed_for,
+            "found": self.found,
+            "missing": list(self.missing),
+        }
+
     def __str__(self) -> str:
         members = f", without {', '.join(self.missing)}" if self.missing else ""
         return f"{self.class_name}{members} (needed for {self.needed_for})"
