@@ -22,7 +22,9 @@ def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     report = json.loads(done.stdout)
     assert (done.returncode, report["healthy"]) == (0, True)
-    assert [f["subject"] for f in report["findings"]] == ["Python", "PySpark", "Java", "Spark"]
+    subjects = ["Python", "PySpark", "Java", "pandas, pyarrow, protobuf", "Spark"]
+    assert [f["subject"] for f in report["findings"]] == subjects
+    assert all(f["isGood"] for f in report["findings"])
     found = {v["name"] for v in report["internals"] if v["found"]}
     assert found == set(line_of(pyspark.__version__).classes)
 

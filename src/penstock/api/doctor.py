@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import platform
 import sys
 import tempfile
@@ -21,17 +23,29 @@ from penstock.spark.jvm.support import (
     pyspark_version,
 )
 
+_PANDAS_EXTRA = {"pandas": "pandas", "pyarrow": "pyarrow", "google.protobuf": "protobuf"}
+"""Module and distribution of what PySpark needs for its pandas and state operators."""
+
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: what was checked, what was found, whether that is sufficient."""
+    """The result of one check: what was checked, what was found, whether that is sufficient.
+
+    An optional package may be missing: Penstock runs without it.
+    """
 
     subject: str
     found: str
     is_good: bool
+    is_optional: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {"subject": self.subject, "found": self.found, "isGood": self.is_good}
+        return {
+            "subject": self.subject,
+            "found": self.found,
+            "isGood": self.is_good,
+            "isOptional": self.is_optional,
+        }
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Diagnosis:
 
     @property
     def is_healthy(self) -> bool:
-        return all(f.is_good for f in self.findings) and all(v.found for v in self.internals)
+        needed = (finding for finding in self.findings if not finding.is_optional)
+        return all(f.is_good for f in needed) and all(v.found for v in self.internals)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -66,7 +81,8 @@ def diagnose() -> Diagnosis:
         findings.append(Finding("Java", find_java().description, True))
     except EnvironmentProblemError as exc:
         findings.append(Finding("Java", str(exc), False))
-    if not all(finding.is_good for finding in findings):
+    findings.append(_pandas_extra())
+    if not Diagnosis(findings, ()).is_healthy:
         return Diagnosis(findings, ())
     with tempfile.TemporaryDirectory() as folder:
         log_file = Path(folder) / "spark.log"
@@ -90,6 +106,29 @@ def _pyspark() -> Finding:
     good = _is_supported(version)
     found = version if good else f"{version}; supported: {supported_versions()}"
     return Finding("PySpark", found, good)
+
+
+def _pandas_extra() -> Finding:
+    """The packages that only some operators of PySpark need."""
+    missing = [name for module, name in _PANDAS_EXTRA.items() if not _is_importable(module)]
+    subject = "pandas, pyarrow, protobuf"
+    if not missing:
+        versions = ", ".join(map(importlib.metadata.version, _PANDAS_EXTRA.values()))
+        return Finding(subject, versions, True, is_optional=True)
+    return Finding(
+        subject,
+        f"not installed: {', '.join(missing)}. PySpark needs them for pandas functions, "
+        "applyInPandasWithState and transformWithState: pip install 'penstock[pandas]'",
+        False,
+        is_optional=True,
+    )
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:  # of the package that it is in
+        return False
 
 
 def _is_supported(version: str) -> bool:

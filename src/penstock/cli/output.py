@@ -75,7 +75,9 @@ class TextOutput(CheckpointText, Output):
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         for finding in diagnosis.findings:
             self._console.print(
-                _mark(finding.is_good), f"[bold]{finding.subject}[/]", Text(finding.found)
+                "-" if finding.is_optional and not finding.is_good else _mark(finding.is_good),
+                f"[bold]{finding.subject}[/]",
+                Text(finding.found),
             )
         missing = [verdict for verdict in diagnosis.internals if not verdict.found]
         if diagnosis.internals:
