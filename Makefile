@@ -18,7 +18,8 @@ DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.installed
 DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print("\n".join(project["optional-dependencies"]["docs"]))
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python $(INSTALL)
 PYSPARK := $(if $(SPARK),'pyspark==$(SPARK).*')
 COVERAGE := $(if $(SPARK),,--cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
 	--cov-report=term --cov-fail-under=95)
@@ -85,16 +86,16 @@ clean: ## remove .venv and everything that was built
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]' $(PYSPARK)
 	@$(WHICH_JAVA) 2>/dev/null || { $(PIP) --editable '.[java]' && $(WHICH_JAVA); }
 	@touch $@
 
-$(DOCS_STAMP): pyproject.toml
+$(DOCS_STAMP): pyproject.toml constraints.txt
 	@$(CHECK_PYTHON)
 	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
 	@$(DOCS_VENV)/bin/python -c '$(DOCS_NEEDS)' > $(DOCS_VENV)/needs.txt
-	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(DOCS_VENV)/needs.txt
+	@$(DOCS_VENV)/bin/python $(INSTALL) -r $(DOCS_VENV)/needs.txt
 	@touch $@
