@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
-
-import pytest
 
 from tests.docs.blocks import PAGES, ROOT
 
@@ -28,22 +24,6 @@ class _Assets(HTMLParser):
         value = dict(attrs).get(_LOADED.get(tag, ""))
         if value is not None:
             self.found.append(value)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return folder
 
 
 def test_the_site_has_every_page_and_decision(site: Path) -> None:
