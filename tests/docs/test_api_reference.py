@@ -6,6 +6,8 @@ import html
 import re
 from pathlib import Path
 
+import pytest
+
 import penstock
 import penstock.testing
 from tests.docs.blocks import ROOT
@@ -33,6 +35,22 @@ def test_each_is_headed_by_its_public_name_and_has_its_docstring(site: Path) -> 
             if name != "__version__":
                 first_line = (getattr(module, name).__doc__ or "").splitlines()[0]
                 assert first_line.replace("`", "") in shown
+
+
+@pytest.mark.parametrize(
+    "internal",
+    [
+        "StreamingQuery.begin",
+        "StreamingQuery.ends_with",
+        "StreamingQueryManager.start",
+        "StreamingQueryManager.run_ended",
+        "StreamingQueryManager.end",
+    ],
+)
+def test_what_only_the_manager_calls_is_left_out(site: Path, internal: str) -> None:
+    kind, method = internal.split(".")
+    assert hasattr(getattr(penstock, kind), method), "nothing is left out under this name"
+    assert f'id="penstock.{internal}"' not in (site / "api.html").read_text()
 
 
 def as_text(markup: str) -> str:
