@@ -1,7 +1,7 @@
-"""The classes that a source or a sink written in Python derives from.
+"""The base classes of sources and sinks written in Python.
 
-They are contracts without an implementation, so every room that knows Spark may import them: `api`
-takes them from users, `spark` calls them, `testing` derives from them.
+They have no implementation, so that every package that uses Spark may import them: `api` accepts
+them from users, `spark` calls them, `testing` derives from them.
 """
 
 from __future__ import annotations
@@ -17,69 +17,82 @@ from penstock.engine.read_limit import ReadLimit
 
 
 class PythonSource(ABC):
-    """A source of rows for `penstock.read_stream`.
+    """A source written in Python, to be read with `penstock.read_stream`.
 
-    An offset is any JSON value; two that have the same JSON are the same position. The engine
-    calls every method on the query's thread. If several queries read one source, they share it.
+    An offset is any JSON value; offsets with the same JSON are the same position. The engine calls
+    every method on the thread of the query. Several queries may read the same source object.
+
+        class Counter(PythonSource):
+            def schema(self):
+                return "n long"
+
+            def initial_offset(self):
+                return 0
+
+            def latest_offset(self, start, limit):
+                return start + 10
+
+            def get_batch(self, spark, start, end):
+                return spark.range(start + 1, end + 1).toDF("n")
     """
 
     @abstractmethod
     def schema(self) -> StructType | str:
-        """The columns, as a StructType or in DDL. Asked once, before the query starts."""
+        """The columns, as a StructType or a DDL string. Called once, by `read_stream`."""
 
     @abstractmethod
     def initial_offset(self) -> Any:
-        """The position before the first row. Not in any batch itself.
+        """The position before the first row.
 
-        The same in every run of the program, until the first batch is committed.
+        Must return the same offset in every run of the program until the first batch is committed.
         """
 
     @abstractmethod
     def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
-        """Where the next batch after `start` is to end, within `limit`.
+        """The end offset of the next batch, which starts after `start`.
 
-        Returning `start` says that there is nothing new. A source that cannot limit itself may
-        ignore `limit`.
+        Return `start` if there is no new data. The batch should be within `limit`; a source that
+        cannot limit its batches may ignore it.
         """
 
     @abstractmethod
     def get_batch(self, spark: SparkSession, start: Any, end: Any) -> DataFrame:
-        """The rows after `start` up to and including `end`.
+        """The rows after `start` up to and including `end`, with the columns of `schema`.
 
-        The same two positions must give the same rows, also in a later run of the program:
-        that is what makes a batch that is run again the same batch.
+        Must return the same rows for the same offsets, also in a later run of the program, because
+        a batch that failed is run again with the same offsets.
         """
 
     def commit(self, end: Any) -> None:
-        """Everything up to `end` is processed, and whoever read it will not ask for it again.
+        """Called when a query has processed all rows up to `end` and will not read them again.
 
-        A source that is read twice, by two queries or by both sides of a join with itself, is told
-        so by each reader, and each may be somewhere else.
+        If a source is read twice, by two queries or by both sides of a join with itself, each
+        reader calls this with its own offset.
         """
 
     def stop(self) -> None:
-        """A query that reads it is over, and calls nothing after this. Others may go on."""
+        """Called when a query that reads the source ends. Other queries may still read it."""
 
     def prepare_for_trigger_available_now(self) -> None:
-        """From now on, never return an offset beyond what is available at this moment.
+        """Do not return an offset beyond the current end of the data from now on.
 
-        Override it to support Trigger.AvailableNow in several batches; a source that does not is
-        read in a single one.
+        Override it to support Trigger.AvailableNow in several batches; without it such a query
+        reads the source in a single batch.
         """
 
     def read_limit(self) -> ReadLimit | None:
-        """How much one batch may take by default; None for everything there is."""
+        """The default limit of a batch; None for all available data."""
         return None
 
     def report_latest_offset(self) -> Any:
-        """The end of all that is available, for progress only; None to say nothing."""
+        """The current end of the data, for progress records only; None if it is unknown."""
         return None
 
     def on_new_data(self, nudge: Callable[[], None]) -> None:
-        """Told once by each query: call `nudge`, from any thread, to be asked for new data at once.
+        """Called once by each query with a callback that wakes it: call `nudge` on new data.
 
-        Without it a query that waits for data asks again after a while, at most ten times
-        `spark.sql.streaming.pollingDelay`.
+        `nudge` may be called from any thread. If it is never called, a waiting query polls the
+        source at intervals of at most ten times `spark.sql.streaming.pollingDelay`.
         """
 
     def __str__(self) -> str:
@@ -87,15 +100,16 @@ class PythonSource(ABC):
 
 
 class PythonSink(ABC):
-    """Where the batches of a query go, in Python: for `write_stream(df).sink(...)`.
+    """A sink written in Python, for `write_stream(df).sink(...)`.
 
-    Delivery is at least once: after a crash the last batch may come again, with the same id and
-    the same rows. A sink that remembers the ids it has taken makes it exactly once.
+    Delivery is at least once: after a crash the last batch may be written again, with the same id
+    and the same rows. A sink that stores the batch ids with the data, and skips batches that it
+    already has, is exactly once.
     """
 
     @abstractmethod
     def add_batch(self, batch_id: int, df: DataFrame) -> None:
-        """Take one batch. When this returns, the batch counts as written."""
+        """Write one batch. When this returns, the batch is considered written."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[python]"

@@ -17,9 +17,9 @@ from penstock.cli.main import app
 from penstock.cli.output import JsonOutput
 from penstock.debug.bisect_report import BisectReport, BisectTrial, SourceRange
 from penstock.engine.faults import FaultPoint
-from penstock.observe.health import judge
+from penstock.observe.health import check_health
 from penstock.spark.jvm.support import Verdict
-from penstock.testing.crash_faults import Passage
+from penstock.testing.crash_faults import BatchPoint
 from penstock.testing.crash_report import CrashReport, Trial
 from tests.checkpoint.tools.checkpoints import stateful, stateless, two_sources
 from tests.snapshots import snapshot
@@ -39,7 +39,7 @@ CHECKPOINT_COMMANDS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] =
     "undo": (stateless, ()),
 }
 REPORTS = {"doctor", "crashtest", "bisect"}
-PLACE = Passage(FaultPoint.AFTER_SINK, 1)
+PLACE = BatchPoint(FaultPoint.AFTER_SINK, 1)
 RANGE = SourceRange("a source", "1", "2", ("a_file",), 1, "file")
 
 
@@ -131,7 +131,7 @@ def test_of_a_bisection(capsys: pytest.CaptureFixture[str]) -> None:
 def test_of_what_the_live_page_and_health_show() -> None:
     failed = snapshot(condition="failed", error="an error")
     assert underscored(failed.to_dict()) == []
-    health = judge([failed])
+    health = check_health([failed])
     assert not health.is_healthy
     assert underscored(health.to_dict()) == []
 

@@ -1,4 +1,4 @@
-"""How a source written in Python is read."""
+"""Reads sources written in Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from penstock.spark.sources.python_source import streaming_relation
 
 
 def read_stream(source: PythonSource, spark: SparkSession | None = None) -> DataFrame:
-    """A streaming DataFrame over a source written in Python.
+    """A streaming DataFrame that reads a source written in Python.
 
-    It can be used like any other, in any query that Penstock runs; Spark's own engine refuses it.
+    `spark` is by default the active session. The DataFrame can be used in any query that Penstock
+    runs; Spark's own engine rejects it.
+
+        df = penstock.read_stream(Counter())
+        query = penstock.write_stream(df).format("console").start()
     """
     session = spark or SparkSession.active()
     require_supported(session)
