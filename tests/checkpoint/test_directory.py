@@ -118,7 +118,5 @@ def test_the_parts_are_where_spark_has_them(
     root = files.root
     assert checkpoint.root == root
     assert checkpoint.state_path == f"{root}/state"
-    assert checkpoint.source_path(0) == f"{root}/sources/0"
-    assert checkpoint.source_path("orders") == f"{root}/sources/orders"
     assert files.exists("offsets/0")
     assert files.exists("commits/0")

@@ -131,49 +131,12 @@ def test_files_that_are_no_batch_are_ignored_and_left(
     assert fresh.list_batches() == [0, 1]
     assert fresh.get_latest() == (1, "entry 1")
     fresh.purge(100)
-    fresh.purge_after(-1)
     assert stranger.read_text() == "not an entry"
 
 
 def test_a_directory_with_the_name_of_a_batch_is_ignored(log: TextLog, tmp_path: Path) -> None:
     (tmp_path / "log" / "7").mkdir(parents=True)
     assert log.list_batches() == []
-
-
-# Ranges.
-
-
-def test_a_range_includes_both_ends(log: TextLog) -> None:
-    fill(log, 0, 1, 2, 3)
-    assert log.get_range(1, 2) == [(1, "entry 1"), (2, "entry 2")]
-
-
-def test_a_range_may_be_open_on_either_side(log: TextLog) -> None:
-    fill(log, 3, 4, 5)
-    assert [batch_id for batch_id, _ in log.get_range()] == [3, 4, 5]
-    assert [batch_id for batch_id, _ in log.get_range(start=4)] == [4, 5]
-    assert [batch_id for batch_id, _ in log.get_range(end=4)] == [3, 4]
-
-
-def test_a_range_of_an_empty_log_is_empty(log: TextLog) -> None:
-    assert log.get_range() == []
-
-
-@pytest.mark.parametrize(("start", "end", "missing"), [(7, None, 7), (None, 7, 7), (7, 9, 7)])
-def test_a_range_with_nothing_in_it_names_what_is_missing(
-    log: TextLog, start: int | None, end: int | None, missing: int
-) -> None:
-    with pytest.raises(MissingBatchError, match=rf"^batch {missing} doesn't exist$"):
-        log.get_range(start, end)
-
-
-def test_a_range_with_a_hole_names_every_missing_batch(log: TextLog) -> None:
-    fill(log, 1, 4)
-    with pytest.raises(MissingBatchError) as caught:
-        log.get_range(0, 5)
-    assert str(caught.value) == "batches (0, 2, 3, 5) don't exist (startId: 0, endId: 5)"
-    with pytest.raises(MissingBatchError, match=r"\(2, 3\) don't exist"):
-        log.get_range()
 
 
 def test_an_entry_that_vanishes_while_it_is_asked_for_is_missing(
@@ -229,14 +192,6 @@ def test_a_purge_of_few_lists_nothing(
         log.purge(1)
         log.purge(2)
     assert log.list_batches() == [2, 3]
-
-
-def test_purge_after_removes_what_is_behind(log: TextLog, files: LocalFiles) -> None:
-    fill(log, 0, 1, 2, 3)
-    log.purge_after(1)
-    assert log.list_batches() == [0, 1]
-    assert TextLog(files).get_latest() == (1, "entry 1")
-    assert log.add(2, "another future")
 
 
 def test_purge_may_run_beside_add(log: TextLog) -> None:

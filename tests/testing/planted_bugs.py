@@ -226,7 +226,7 @@ def planned_batch_skipped(patch: Patch) -> None:
 def planned_batch_decided_anew(patch: Patch) -> None:
     def decide(runtime: QueryRuntime, context: BatchContext) -> None:
         if context.is_current_batch_constructed:
-            runtime.checkpoint.offset_log.purge_after(context.batch_id - 1)
+            runtime.checkpoint.offset_log._remove([context.batch_id])
             context.is_current_batch_constructed = False
 
     _after_resume(patch, decide)

@@ -27,10 +27,6 @@ class CheckpointDirectory:
     def state_path(self) -> str:
         return self.files.path("state")
 
-    def source_path(self, source_id: int | str) -> str:
-        """Where the source of that number or name may keep what is its own."""
-        return self.files.path(f"sources/{source_id}")
-
     def read_or_create_metadata(self, *, verify: bool = True) -> StreamMetadata:
         """The stable identity of the query; made and written if the checkpoint is new.
 

@@ -16,13 +16,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from penstock.checkpoint.own_files import OWN_DIRECTORY, interrupted_command
 from penstock.errors import CheckpointInUseError
-
-OWN_DIRECTORY = ".penstock"
-"""What Penstock adds to a checkpoint is below this; Spark does not look there."""
-
-MANIFEST = "manifest.json"
-"""In each directory below `.penstock/backups`: the changes of a command, and if it is done."""
 
 _LOCK_NAME = "lock"
 _ATTEMPTS = 10
@@ -87,10 +82,10 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
     Another query is no obstacle: which of the two goes on is decided by the logs. Raises
     CheckpointInUseError while a command changes the checkpoint, and if one was interrupted.
     """
-    unfinished = unfinished_command(root)
-    if unfinished is not None:
+    interrupted = interrupted_command(root)
+    if interrupted is not None:
         raise CheckpointInUseError(
-            f"{root} is half changed: `penstock checkpoint {unfinished}` was "
+            f"{root} is half changed: `penstock checkpoint {interrupted.operation}` was "
             f"interrupted. Take it back first: penstock checkpoint undo {root} --yes"
         )
     lock = CheckpointLock(root, query)
@@ -116,15 +111,6 @@ def _refuse_beside_command(root: Path, holder: str) -> None:
         raise CheckpointInUseError(
             f"{root} is being changed by {holder}. Start the query again when that is done."
         )
-
-
-def unfinished_command(root: Path) -> str | None:
-    """The command that was begun on a checkpoint and not finished; None if there is none."""
-    for manifest in sorted((root / OWN_DIRECTORY / "backups").glob(f"*/{MANIFEST}")):
-        fields = json.loads(manifest.read_text())
-        if manifest.parent.name.isdigit() and not fields["isDone"]:
-            return str(fields["operation"])
-    return None
 
 
 def current_holder(root: Path) -> str | None:

@@ -96,19 +96,6 @@ class MetadataLog(ABC, Generic[T]):
         self._remember(batch_id, data)
         return self._deserialize_named(batch_id, data)
 
-    def get_range(self, start: int | None = None, end: int | None = None) -> list[tuple[int, T]]:
-        """The entries from `start` to `end`, both inclusive, in order; None leaves a side open.
-
-        Raises MissingBatchError if one between the two, or one of the two themselves, is missing.
-        """
-        ids = [
-            batch_id
-            for batch_id in self.list_batches()
-            if (start is None or batch_id >= start) and (end is None or batch_id <= end)
-        ]
-        self._verify_contiguous(ids, start, end)
-        return [(batch_id, self._get_existing(batch_id)) for batch_id in ids]
-
     def get_latest(self) -> tuple[int, T] | None:
         """The entry with the largest batch id, with that id; None if the log is empty."""
         ids = self.list_batches()
@@ -129,10 +116,6 @@ class MetadataLog(ABC, Generic[T]):
             candidates = [batch_id for batch_id in self.list_batches() if batch_id < before]
         self._remove(candidates)
         self._last_purged = max(self._last_purged, before - 1)
-
-    def purge_after(self, last_kept: int) -> None:
-        """Remove every entry with a batch id above `last_kept`."""
-        self._remove(batch_id for batch_id in self.list_batches() if batch_id > last_kept)
 
     def path(self, batch_id: int) -> str:
         """The full path of a batch's file, for messages."""
@@ -176,22 +159,6 @@ class MetadataLog(ABC, Generic[T]):
             raise
         except (ValueError, KeyError, TypeError) as exc:
             raise MalformedLogError(f"Failed to read log file {path}. {exc!r}") from exc
-
-    @staticmethod
-    def _verify_contiguous(ids: list[int], start: int | None, end: int | None) -> None:
-        if not ids:
-            wanted = start if start is not None else end
-            if wanted is not None:
-                raise MissingBatchError(f"batch {wanted} doesn't exist")
-            return
-        first = ids[0] if start is None else start
-        last = ids[-1] if end is None else end
-        missing = sorted(set(range(first, last + 1)) - set(ids))
-        if missing:
-            listed = ", ".join(map(str, missing))
-            raise MissingBatchError(
-                f"batches ({listed}) don't exist (startId: {start}, endId: {end})"
-            )
 
 
 def _is_batch_name(name: str) -> bool:

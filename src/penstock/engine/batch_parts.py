@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
+from penstock.checkpoint.offset_numbers import MISSING, is_whole_number, matched_values
 from penstock.engine.data_stream import DataStream, MicroBatchStream
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import CompositeReadLimit, ReadLimit, ReadMaxFiles, ReadMaxRows
@@ -234,31 +233,18 @@ def _lies_between(offset: Offset, start: Offset | None, end: Offset) -> bool:
 
 
 def _distance(start: Offset | None, end: Offset) -> int | None:
-    """By how much the whole numbers in two offsets differ, none of them smaller at the end.
+    """The sum of the differences of the whole numbers in two offsets.
 
-    From no start it is taken from zero. None for offsets that differ in anything but numbers.
+    Without a start offset the numbers count from 0. Returns None if a number is smaller at the end
+    or if the offsets differ in anything but whole numbers.
     """
-    ends = dict(_leaves(json.loads(end.json)))
-    starts = dict.fromkeys(ends, 0) if start is None else dict(_leaves(json.loads(start.json)))
-    if starts.keys() != ends.keys():
-        return None
+    begin = MISSING if start is None else json.loads(start.json)
     total = 0
-    for place, last in ends.items():
-        first = starts[place]
-        if _is_number(first) and _is_number(last) and first <= last:
+    for first, last in matched_values(begin, json.loads(end.json)):
+        if first is MISSING and start is None:
+            first = 0
+        if is_whole_number(first) and is_whole_number(last) and first <= last:
             total += last - first
         elif first != last:
             return None
     return total
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _leaves(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(item, (*place, key))
-    else:
-        yield place, value

@@ -1,47 +1,30 @@
-"""The lag of a query behind a source, computed from offsets."""
+"""How far a query is behind a source, computed from offsets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
-_MISSING = object()
+from penstock.checkpoint.offset_numbers import MISSING, is_number, matched_values
 
 
 def lag_between(reached: str | None, latest: str | None) -> int | float | None:
-    """The difference of two offsets, given as JSON texts, in the source's own unit.
+    """The sum of the differences of the numbers in two offsets, given as JSON.
 
-    Numbers are subtracted. For objects, such as `{"topic": {"0": 17}}`, the differences of all
-    their numbers are added up; a number that only the latest offset has counts from 0. Returns
-    None if an offset is missing or is not JSON, contains no numbers, or if the two differ in
-    structure.
+    The unit is the source's own. A number that only `latest` has, such as that of a new Kafka
+    partition, counts from 0; a number that is smaller in `latest` counts as 0; a number that only
+    `reached` has is left out. Returns None if an offset is missing, is not JSON or has no numbers,
+    and if the two differ in shape.
     """
     if reached is None or latest is None:
         return None
     try:
-        old, new = json.loads(reached), json.loads(latest)
+        old_offset, new_offset = json.loads(reached), json.loads(latest)
     except ValueError:
         return None
-    differences = list(_differences(old, new))
-    return None if not differences or None in differences else sum(d for d in differences if d)
-
-
-def _differences(old: Any, new: Any) -> Iterator[int | float | None]:
-    """The difference of each pair of numbers, at least 0; None for members that do not match."""
-    if _is_number(new):
-        if old is _MISSING:
-            yield new
-        else:
-            yield max(new - old, 0) if _is_number(old) else None
-    elif isinstance(new, dict):
-        if not isinstance(old, dict) and old is not _MISSING:
-            yield None
-            return
-        for name, member in new.items():
-            below = old.get(name, _MISSING) if isinstance(old, dict) else _MISSING
-            yield from _differences(below, member)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    differences: list[int | float] = []
+    for old, new in matched_values(old_offset, new_offset):
+        if is_number(new) and (old is MISSING or is_number(old)):
+            differences.append(max(new - (0 if old is MISSING else old), 0))
+        elif is_number(new) or isinstance(new, dict):
+            return None
+    return sum(differences) if differences else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.own_files import interrupted_command
 from penstock.checkpoint.tools import backup, source_surgery, surgery
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
 from penstock.checkpoint.tools.verify import verify
@@ -56,7 +57,7 @@ def test_an_interrupted_command_is_taken_back_by_undo(checkpoint: Path, steps: i
         backup.apply(checkpoint, plan)
     undo(checkpoint)
     assert content_of(checkpoint) == before
-    assert backup.interrupted(checkpoint) is None
+    assert interrupted_command(checkpoint) is None
 
 
 def test_a_command_that_fails_half_way_leaves_everything_as_it_was(checkpoint: Path) -> None:

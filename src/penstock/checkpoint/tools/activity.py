@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.checkpoint.lock import OWN_DIRECTORY, CheckpointLock, current_holder
+from penstock.checkpoint.lock import CheckpointLock, current_holder
+from penstock.checkpoint.own_files import manifests_of
 from penstock.errors import CheckpointInUseError
 
 RECENT_SECONDS = 60.0
@@ -83,8 +84,7 @@ def exclusive(root: Path, operation: str, *, stopped: bool) -> Iterator[None]:
 
 
 def _last_command(root: Path) -> float:
-    manifests = (root / OWN_DIRECTORY / "backups").glob("*/manifest.json")
-    return max(map(_modified, manifests), default=0.0)
+    return max(map(_modified, manifests_of(root)), default=0.0)
 
 
 def _modified(path: Path) -> float:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import LocalFiles
-from penstock.checkpoint.lock import MANIFEST, OWN_DIRECTORY
+from penstock.checkpoint.own_files import BACKUPS, MANIFEST, interrupted_command, manifests_of
 from penstock.checkpoint.tools import moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
 from penstock.checkpoint.tools.view import CheckpointView
@@ -63,20 +63,12 @@ class Backup:
 
 def backups_of(root: Path) -> list[Backup]:
     """The backups below a checkpoint, oldest first."""
-    directory = root / OWN_DIRECTORY / "backups"
-    numbered = [p for p in directory.iterdir() if p.name.isdigit()] if directory.is_dir() else []
-    with_manifest = [p for p in numbered if (p / MANIFEST).exists()]
-    return [_read(path) for path in sorted(with_manifest, key=lambda p: int(p.name))]
-
-
-def interrupted(root: Path) -> Backup | None:
-    """The command that was begun on a checkpoint and not finished, if there is one."""
-    return next((b for b in backups_of(root) if not b.is_done), None)
+    return [_read(manifest.parent) for manifest in manifests_of(root)]
 
 
 def apply(root: Path, plan: Plan) -> Backup:
     """Carry out a plan. Call it while no query can run. On an error everything is as it was."""
-    unfinished = interrupted(root)
+    unfinished = interrupted_command(root)
     if unfinished is not None:
         raise SurgeryRefusedError(
             f"An earlier command ({unfinished.operation}) was interrupted. Take it back first: "
@@ -187,7 +179,7 @@ def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
 
 
 def _begin(root: Path, plan: Plan) -> Backup:
-    directory = root / OWN_DIRECTORY / "backups"
+    directory = root / BACKUPS
     directory.mkdir(parents=True, exist_ok=True)
     taken = [int(p.name) for p in directory.iterdir() if p.name.isdigit()]
     path = directory / f"{max(taken, default=0) + 1:04d}"

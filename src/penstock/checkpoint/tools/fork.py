@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import LocalFiles, twin_of
-from penstock.checkpoint.lock import OWN_DIRECTORY
+from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.activity import activity_of

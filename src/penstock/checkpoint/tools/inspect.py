@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.lock import OWN_DIRECTORY
 from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.backup import backups_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset

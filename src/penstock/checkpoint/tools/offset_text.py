@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.checkpoint.offset_numbers import is_whole_number, matched_values
+
 NOT_STARTED = "-"
 
 _KINDS = (
@@ -19,7 +21,7 @@ _KINDS = (
 def kind_of(offset: str | None) -> str:
     """What the shape of an offset tells of its source; `unknown` where it tells nothing."""
     value = _parsed(offset)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole_number(value):
         return "counter"
     if not isinstance(value, dict):
         return "unknown"
@@ -39,12 +41,17 @@ def movement(old: str | None, new: str | None) -> str:
         return "lost its offset"
     if old is None:
         return "started"
-    before, after = _numbers(_parsed(old)), _numbers(_parsed(new))
-    if not after:
+    pairs = [
+        (before, after)
+        for before, after in matched_values(_parsed(old), _parsed(new))
+        if is_whole_number(after)
+    ]
+    if not pairs:
         return "changed"
-    difference = sum(after.values()) - sum(before.get(key, 0) for key in after)
-    went_back = any(after[key] < before[key] for key in after.keys() & before.keys())
+    known = [(before, after) for before, after in pairs if is_whole_number(before)]
+    difference = sum(after for _, after in pairs) - sum(before for before, _ in known)
     text = f"{difference:+,}"
+    went_back = any(after < before for before, after in known)
     return f"{text}, partly back" if went_back and difference > 0 else text
 
 
@@ -74,16 +81,3 @@ def _is_partition_map(value: Any) -> bool:
         and bool(value)
         and all(str(key).isdigit() and isinstance(number, int) for key, number in value.items())
     )
-
-
-def _numbers(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
-    """Every whole number in a value, by where it is."""
-    if isinstance(value, bool):
-        return {}
-    if isinstance(value, int):
-        return {path: value}
-    items = value.items() if isinstance(value, dict) else ()
-    found: dict[tuple[str, ...], int] = {}
-    for key, inner in items:
-        found |= _numbers(inner, (*path, str(key)))
-    return found

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.checkpoint.json_text import to_json
-from penstock.checkpoint.lock import OWN_DIRECTORY
 from penstock.checkpoint.offset_seq import VOID_OFFSET, OffsetSeq
+from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, delete_files, replace_file
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.view import CheckpointView

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.checkpoint.own_files import interrupted_command
 from penstock.checkpoint.stream_metadata import StreamMetadata
-from penstock.checkpoint.tools.backup import interrupted
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify_files import (
@@ -47,12 +47,12 @@ def verify(view: CheckpointView) -> Verification:
 
 
 def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
-    backup = interrupted(view.root)
-    if backup is not None:
+    command = interrupted_command(view.root)
+    if command is not None:
         yield Finding(
             Severity.ERROR,
-            view.relative(backup.path),
-            f"`penstock checkpoint {backup.operation}` was interrupted.",
+            view.relative(command.backup),
+            f"`penstock checkpoint {command.operation}` was interrupted.",
             "runs on whatever it finds, half changed",
             "the same",
             f"penstock checkpoint undo {view.root} --yes",

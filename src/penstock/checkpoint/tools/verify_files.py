@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from penstock.checkpoint.lock import OWN_DIRECTORY
+from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.findings import Finding, Severity

@@ -1,0 +1,51 @@
+"""The files that Penstock adds to a checkpoint, all below `.penstock/`.
+
+    .penstock/lock                          the advisory lock: see `lock`
+    .penstock/backups/0001/manifest.json    the changes of one `penstock checkpoint` command and
+                                            whether it has finished: see `tools.backup`
+
+Spark does not read this directory.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+OWN_DIRECTORY = ".penstock"
+"""The directory below a checkpoint's root that holds Penstock's own files."""
+
+BACKUPS = f"{OWN_DIRECTORY}/backups"
+"""The directory of backups, relative to the checkpoint's root. Each backup has a number as name."""
+
+MANIFEST = "manifest.json"
+"""The file name of a backup's manifest."""
+
+
+@dataclass(frozen=True)
+class InterruptedCommand:
+    """A `penstock checkpoint` command whose process ended before the command did."""
+
+    backup: Path
+    """The directory of its backup."""
+    operation: str
+    """The name of the subcommand, such as `rewind`."""
+
+
+def manifests_of(root: Path) -> list[Path]:
+    """The manifests of all backups below a checkpoint, oldest first."""
+    found = [path for path in (root / BACKUPS).glob(f"*/{MANIFEST}") if path.parent.name.isdigit()]
+    return sorted(found, key=lambda path: int(path.parent.name))
+
+
+def interrupted_command(root: Path) -> InterruptedCommand | None:
+    """The oldest command on a checkpoint that was started and not finished; None if all finished.
+
+    The checkpoint is then partly changed: no query may run on it before `undo`.
+    """
+    for manifest in manifests_of(root):
+        fields = json.loads(manifest.read_text())
+        if not fields["isDone"]:
+            return InterruptedCommand(manifest.parent, fields["operation"])
+    return None
