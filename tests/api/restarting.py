@@ -12,8 +12,8 @@ from penstock.engine.read_limit import ReadMaxRows
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import AvailableNowTrigger, Trigger
-from tests.engine.numbers import Abilities
 from tests.engine.world import ManualClock, World
+from tests.memory_world.sources import Abilities
 
 
 class Restarting:

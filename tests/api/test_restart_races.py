@@ -19,7 +19,8 @@ from penstock.engine.settings import Settings
 from penstock.engine.triggers import ProcessingTimeTrigger
 from penstock.errors import CheckpointError, QueryStopTimeoutError, WrongThreadError
 from tests.api.restarting import Restarting
-from tests.engine.world import PATIENCE, ManualClock, MemoryFiles, NumberSession
+from tests.engine.world import PATIENCE, ManualClock, NumberSession
+from tests.memory_world.files import MemoryFiles
 from tests.streams import HeldClock, eventually
 
 ALL = {n: [n] for n in range(5)}

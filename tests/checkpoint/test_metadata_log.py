@@ -16,7 +16,7 @@ from penstock.errors import (
     MissingBatchError,
     UnsupportedLogVersionError,
 )
-from tests.engine.world import MemoryFiles
+from tests.memory_world.files import MemoryFiles
 
 
 class TextLog(MetadataLog[str]):
@@ -177,6 +177,7 @@ def test_purge_removes_from_memory_as_well(log: TextLog) -> None:
 @given(st.sets(st.integers(0, 30)), st.lists(st.integers(0, 31), max_size=4))
 def test_purge_is_right_whatever_was_purged_before(batches: set[int], purges: list[int]) -> None:
     log = TextLog(MemoryFiles())
+    log.make_directory()
     fill(log, *sorted(batches))
     for before in sorted(purges):
         log.purge(before)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
+from penstock.checkpoint import CommitMetadata
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
 from penstock.engine.offsets import LongOffset, Offset
 from penstock.engine.progress import ExecutionStats
-from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit, ReadMaxRows
+from penstock.engine.read_limit import ReadLimit
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryPlan
 from penstock.engine.watermark import EventTimeStats
+from tests.memory_world.plan import MemoryBatch
+from tests.memory_world.sources import Abilities, RowStream
 
 
-class _Numbers:
+class _Numbers(RowStream):
     """What both kinds of source share: a list of numbers whose offset is the last index."""
 
-    def __init__(self, name: str, rows: Iterable[int], calls: list[str]) -> None:
+    origin = -1
+
+    def __init__(
+        self, name: str, rows: Iterable[int], calls: list[str], abilities: Abilities | None = None
+    ) -> None:
+        super().__init__(abilities or Abilities())
         self.name = name
         self.rows = list(rows)
         self.calls = calls
@@ -26,13 +33,13 @@ class _Numbers:
     def __str__(self) -> str:
         return f"Numbers[{self.name}]"
 
-    def deserialize_offset(self, json: str) -> Offset:
-        return LongOffset(int(json))
+    def row_count(self) -> int:
+        return len(self.rows)
 
     def get_batch(self, start: Offset | None, end: Offset) -> object:
         self.calls.append(f"{self.name}.get_batch {start} {end}")
-        first = 0 if start is None else LongOffset.of(start).value + 1
-        return self.rows[first : LongOffset.of(end).value + 1]
+        first, last = self.rows_between(start, end)
+        return self.rows[first:last]
 
     def commit(self, end: Offset) -> None:
         self.calls.append(f"{self.name}.commit {end}")
@@ -43,68 +50,31 @@ class _Numbers:
 
 
 class NumberSource(_Numbers, Source):
-    """A V1 source; it has no offset until it has a row."""
+    """A V1 source without optional features. It has no offset until it has a row."""
 
-    accepts_latest_seen_offset = False
+    def __init__(self, name: str, rows: Iterable[int], calls: list[str]) -> None:
+        super().__init__(name, rows, calls, Abilities(reports_latest=False))
 
     def get_offset(self) -> Offset | None:
         self.calls.append(f"{self.name}.get_offset")
         return LongOffset(len(self.rows) - 1) if self.rows else None
 
 
-@dataclass(frozen=True)
-class Abilities:
-    """What a V2 stream supports beyond the least, and the limit it was configured with."""
-
-    admission_control: bool = False
-    available_now: bool = False
-    latest_seen: bool = False
-    limit: ReadLimit = ALL_AVAILABLE
-    reports_latest: bool = True
-
-
 class NumberStream(_Numbers, MicroBatchStream):
-    """A V2 stream; it begins before its first row, at -1."""
+    """A V2 stream. Its initial offset is -1."""
 
-    def __init__(
-        self, name: str, rows: Iterable[int], calls: list[str], abilities: Abilities | None = None
-    ) -> None:
-        super().__init__(name, rows, calls)
-        self.abilities = abilities or Abilities()
-        self.held_at: int | None = None
-        self.latest_seen: Offset | None = None
-
-    @property
-    def supports_admission_control(self) -> bool:
-        return self.abilities.admission_control
-
-    @property
-    def supports_trigger_available_now(self) -> bool:
-        return self.abilities.available_now
-
-    @property
-    def accepts_latest_seen_offset(self) -> bool:
-        return self.abilities.latest_seen
-
-    def default_read_limit(self) -> ReadLimit:
-        return self.abilities.limit
+    latest_seen: Offset | None = None
 
     def initial_offset(self) -> Offset:
-        return LongOffset(-1)
+        return LongOffset(self.origin)
 
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
         self.calls.append(f"{self.name}.latest_offset {start} {limit}")
-        end = self._end()
-        if start is not None and isinstance(limit, ReadMaxRows):
-            end = min(end, LongOffset.of(start).value + limit.max_rows)
-        return LongOffset(end)
-
-    def report_latest_offset(self) -> Offset | None:
-        return LongOffset(self._end()) if self.abilities.reports_latest else None
+        return LongOffset(self.end_within(start, limit))
 
     def prepare_for_trigger_available_now(self) -> None:
         self.calls.append(f"{self.name}.prepare_for_trigger_available_now")
-        self.held_at = len(self.rows) - 1
+        super().prepare_for_trigger_available_now()
 
     def set_latest_seen_offset(self, offset: Offset) -> None:
         self.latest_seen = offset
@@ -112,16 +82,13 @@ class NumberStream(_Numbers, MicroBatchStream):
     def metrics(self, latest_consumed: Offset | None) -> Mapping[str, str]:
         return {"consumed": str(latest_consumed)}
 
-    def _end(self) -> int:
-        return len(self.rows) - 1 if self.held_at is None else self.held_at
 
-
-class NumberBatch(BatchExecution):
+class NumberBatch(MemoryBatch):
     """A batch that hands its rows to the plan's output."""
 
     def __init__(self, plan: NumberPlan, request: BatchRequest) -> None:
+        super().__init__(request, has_state=plan.has_state)
         self._plan = plan
-        self.request = request
 
     def run(self) -> int | None:
         self._plan.calls.append(f"plan.run {self.request.batch_id}")
@@ -135,19 +102,6 @@ class NumberBatch(BatchExecution):
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         return self._plan.stats_of(self.request)
-
-    def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
-        return CommitMetadata(next_watermark_ms)
-
-    def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
-        """True while the watermark has moved since the batch was decided."""
-        return (
-            self._plan.has_state
-            and metadata.batch_watermark_ms > self.request.metadata.batch_watermark_ms
-        )
-
-    def explain(self, *, extended: bool) -> str:
-        return f"batch {self.request.batch_id}, extended={extended}"
 
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         rows = {s: len(d) for s, d in self.request.data.items() if isinstance(d, list)}

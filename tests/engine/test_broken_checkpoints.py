@@ -29,8 +29,8 @@ from penstock.errors import (
     StreamFailedError,
     UnsupportedLogVersionError,
 )
-from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World
+from tests.memory_world.sources import Abilities
 
 ONE_A_BATCH = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(1))
 

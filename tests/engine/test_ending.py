@@ -26,8 +26,9 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.errors import StreamFailedError
-from tests.engine.numbers import Abilities
-from tests.engine.world import ENDING, PATIENCE, MemoryFiles, World, failing
+from tests.engine.world import ENDING, PATIENCE, World, failing
+from tests.memory_world.files import MemoryFiles
+from tests.memory_world.sources import Abilities
 
 
 def failed(query: StreamExecution) -> StreamFailedError:
@@ -191,7 +192,7 @@ def test_every_step_of_ending_is_tried_whatever_became_of_the_others(
     assert world.calls[-5:] == [*ENDING[:2], "b.stop", *ENDING[2:]]
     assert second.rows
     assert isinstance(world.files, MemoryFiles)
-    assert world.files.contents == {}
+    assert world.files.directories == {}
     assert "Failed to stop streaming source: Numbers[a]. Resources may have leaked." in caplog.text
     assert caplog.text.count(f"A step of ending query {query.identity} failed") == 1
     assert caplog.text.count(f"An observer of {query.identity} failed") == 1

@@ -10,8 +10,8 @@ from penstock.engine.faults import NO_FAULTS, FaultPoint
 from penstock.engine.settings import Settings
 from penstock.engine.triggers import AvailableNowTrigger
 from penstock.errors import StreamFailedError
-from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, RecordingFaults, StrikeError, World
+from tests.memory_world.sources import Abilities
 
 ABLE = Abilities(admission_control=True, available_now=True)
 KEEP_ONE = Settings(min_batches_to_retain=1)

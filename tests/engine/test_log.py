@@ -19,8 +19,8 @@ from penstock.engine.log_context import (
 from penstock.engine.triggers import AvailableNowTrigger
 from penstock.errors import StreamFailedError
 from penstock.redaction import REDACTED, Redactor
-from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World
+from tests.memory_world.sources import Abilities
 
 _logger = logging.getLogger("some.application")
 

@@ -19,8 +19,8 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.engine.watermark import EventTimeStats
-from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World
+from tests.memory_world.sources import Abilities
 
 
 class Statuses:

@@ -22,8 +22,10 @@ from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import AvailableNowTrigger, ProcessingTimeTrigger
 from penstock.errors import QueryStopTimeoutError, StreamFailedError
-from tests.engine.numbers import Abilities, NumberBatch, NumberPlan, NumberStream
-from tests.engine.world import PATIENCE, Gate, MemoryFiles, World
+from tests.engine.numbers import NumberBatch, NumberPlan, NumberStream
+from tests.engine.world import PATIENCE, Gate, World
+from tests.memory_world.files import MemoryFiles
+from tests.memory_world.sources import Abilities
 
 ROWS = list(range(5))
 ONE_A_BATCH = Abilities(

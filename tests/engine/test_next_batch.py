@@ -22,8 +22,9 @@ from penstock.engine.stream_progress import StreamProgress
 from penstock.engine.unique_sources import standing_still
 from penstock.engine.watermark import EventTimeStats
 from penstock.errors import ConcurrentUpdateError, MissingBatchError
-from tests.engine.numbers import Abilities, NumberSource
+from tests.engine.numbers import NumberSource
 from tests.engine.world import CONF, PATIENCE, World
+from tests.memory_world.sources import Abilities
 
 
 def first_batch(runtime: QueryRuntime) -> BatchContext:

@@ -17,8 +17,8 @@ from penstock.errors import (
     SourceEvolutionError,
     UnfinishedRepartitionError,
 )
-from tests.engine.numbers import Abilities
 from tests.engine.world import CONF, World
+from tests.memory_world.sources import Abilities
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,7 @@ def test_a_new_query_with_named_sources_has_room_for_more_about_them() -> None:
 
 def test_a_new_query_on_anothers_state_is_refused() -> None:
     world = World()
+    world.files.make_directory("state/0")
     world.files.create_if_absent("state/0/metadata", b"x")
     with pytest.raises(CheckpointNotEmptyError, match="should be empty on batch 0"):
         populate_start_offsets(world.runtime())
@@ -60,6 +61,7 @@ def test_a_new_query_on_anothers_state_is_refused() -> None:
 
 def test_the_check_of_a_new_checkpoint_can_be_turned_off() -> None:
     world = World(Settings(verify_new_checkpoint=False))
+    world.files.make_directory("state/0")
     world.files.create_if_absent("state/0/metadata", b"x")
     assert populate_start_offsets(world.runtime()).batch_id == 0
 
@@ -219,6 +221,7 @@ def test_another_number_of_sources_is_refused() -> None:
 def log_by_name(world: World, **offsets: str) -> None:
     metadata = OffsetSeqMetadata(0, 0, CONF, {"sourceMetadataInfo": {}})
     names = tuple(name.removeprefix("_") for name in offsets)
+    world.checkpoint.offset_log.make_directory()
     world.checkpoint.offset_log.add(0, OffsetSeq(tuple(offsets.values()), metadata, names))
     world.log_commit(0)
 
@@ -328,6 +331,7 @@ def test_recorded_settings_win_over_those_of_the_session() -> None:
 def test_an_entry_without_metadata_takes_the_settings_of_the_session() -> None:
     world = World()
     world.add_source("a", range(10))
+    world.checkpoint.offset_log.make_directory()
     world.checkpoint.offset_log.add(0, OffsetSeq(("5",)))
     context = populate_start_offsets(world.runtime())
     assert context.metadata == OffsetSeqMetadata(0, 0, CONF)
@@ -359,7 +363,7 @@ def test_a_new_query_tells_no_source_anything() -> None:
 def test_a_v1_source_cannot_be_told_the_latest_offset() -> None:
     world = World()
     source = world.add_source("a", range(10))
-    source.accepts_latest_seen_offset = True
+    source.abilities = Abilities(latest_seen=True)
     with pytest.raises(
         ExecutionError, match=r"not supported with DSv1 streaming source: Numbers\[a\]"
     ):

@@ -12,7 +12,8 @@ from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
 from penstock.errors import QueryStopTimeoutError, StreamFailedError
-from tests.engine.world import PATIENCE, Gate, InterruptedJobError, World
+from tests.engine.world import PATIENCE, Gate, World
+from tests.memory_world.session import InterruptedCallError
 
 
 def held_in_a_batch(world: World, gate: Gate) -> StreamExecution:
@@ -149,7 +150,7 @@ def test_an_interruption_without_a_stop_is_a_failure() -> None:
     world.add_source("a", range(3))
 
     def cancelled_by_someone() -> None:
-        raise InterruptedJobError("by someone else")
+        raise InterruptedCallError("by someone else")
 
     world.plan.on_run = cancelled_by_someone
     query = world.query()

@@ -29,8 +29,9 @@ from penstock.engine.triggers import (
     next_batch_time,
 )
 from penstock.errors import UnknownTriggerError
-from tests.engine.numbers import Abilities, NumberStream
+from tests.engine.numbers import NumberStream
 from tests.engine.world import PATIENCE, ManualClock, World
+from tests.memory_world.sources import Abilities
 
 
 def schedule_of(trigger: Trigger, *sources: DataStream, wraps: bool = True) -> Schedule:

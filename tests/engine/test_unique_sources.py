@@ -24,7 +24,8 @@ from penstock.engine.unique_sources import (
     with_own_limits,
     without_limits,
 )
-from tests.engine.numbers import Abilities, NumberSource, NumberStream
+from tests.engine.numbers import NumberSource, NumberStream
+from tests.memory_world.sources import Abilities
 
 LIMITED = Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(2))
 

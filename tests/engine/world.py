@@ -25,13 +25,21 @@ from penstock.engine.opening import open_checkpoint
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.runtime import QueryRuntime
-from penstock.engine.seam import QueryIdentity, StreamSession
+from penstock.engine.seam import QueryIdentity
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import ProcessingTimeTrigger, Trigger
 from penstock.engine.unique_sources import with_own_limits
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
-from tests.engine.numbers import Abilities, NumberPlan, NumberSource, NumberStream
+from tests.engine.numbers import NumberPlan, NumberSource, NumberStream
+from tests.memory_world.files import MemoryFiles
+from tests.memory_world.session import (
+    PARTITIONS_KEY,
+    POLICY_KEY,
+    InterruptedCallError,
+    MemorySession,
+)
+from tests.memory_world.sources import Abilities
 
 PATIENCE = 30.0
 """Seconds after which a wait that should have ended long ago is a failed test."""
@@ -39,56 +47,11 @@ PATIENCE = 30.0
 ENDING = ["session.shield", "a.stop", "session.leave", "event QueryTerminatedEvent"]
 """The last calls of every query of the one source `a`."""
 
-CONF = {"spark.sql.shuffle.partitions": "3", "spark.sql.streaming.multipleWatermarkPolicy": "min"}
+CONF = {PARTITIONS_KEY: "3", POLICY_KEY: "min"}
 
 
 def failing(message: str = "boom") -> None:
     raise RuntimeError(message)
-
-
-class MemoryFiles(CheckpointFiles):
-    """Checkpoint files in a dictionary."""
-
-    def __init__(self) -> None:
-        self.contents: dict[str, bytes] = {}
-        self.failure: OSError | None = None
-
-    @property
-    def root(self) -> str:
-        return "memory:/checkpoint"
-
-    def create_if_absent(self, name: str, data: bytes) -> bool:
-        return self.contents.setdefault(name, data) is data
-
-    def make_directory(self, name: str) -> None:
-        """There are none."""
-
-    def read(self, name: str) -> bytes:
-        try:
-            return self.contents[name]
-        except KeyError:
-            raise FileNotFoundError(name) from None
-
-    def exists(self, name: str) -> bool:
-        return name in self.contents or not self.is_empty(name)
-
-    def list_names(self, directory: str) -> list[str]:
-        below = [name.removeprefix(f"{directory}/") for name in self._below(directory)]
-        return [name for name in below if "/" not in name]
-
-    def is_empty(self, directory: str) -> bool:
-        return not self._below(directory)
-
-    def delete(self, name: str) -> None:
-        self.contents.pop(name, None)
-
-    def delete_all(self) -> None:
-        if self.failure is not None:
-            raise self.failure
-        self.contents.clear()
-
-    def _below(self, directory: str) -> list[str]:
-        return [name for name in self.contents if name.startswith(f"{directory}/")]
 
 
 class ManualClock(Clock):
@@ -111,10 +74,6 @@ class ManualClock(Clock):
         return self.now_ms
 
 
-class InterruptedJobError(Exception):
-    """What a cancelled job raises in this world."""
-
-
 class Gate:
     """A place where the query's thread is held until it is let through or interrupted."""
 
@@ -128,7 +87,7 @@ class Gate:
         self.entered.set()
         assert self._released.wait(PATIENCE)
         if self._interrupted:
-            raise InterruptedJobError("cancelled")
+            raise InterruptedCallError("cancelled")
 
     def wait_entered(self) -> None:
         assert self.entered.wait(PATIENCE)
@@ -142,13 +101,12 @@ class Gate:
             self._released.set()
 
 
-class NumberSession(StreamSession):
-    """A session that remembers what it was told."""
+class NumberSession(MemorySession):
+    """Records every call that the engine makes."""
 
     def __init__(self, calls: list[str], settings: Settings) -> None:
+        super().__init__(settings, CONF)
         self.calls = calls
-        self.current_settings = settings
-        self.conf: dict[str, str] = dict(CONF)
         self.events: list[QueryEvent] = []
         self.cancelled: list[str] = []
         self.gates: list[Gate] = []
@@ -156,10 +114,6 @@ class NumberSession(StreamSession):
         self.stopped = False
         self.on_enter: Callable[[], None] = lambda: None
         self.on_event: Callable[[QueryEvent], None] = lambda event: None
-
-    @property
-    def settings(self) -> Settings:
-        return self.current_settings
 
     @property
     def is_stopped(self) -> bool:
@@ -184,16 +138,6 @@ class NumberSession(StreamSession):
     def set_batch_id(self, batch_id: int) -> None:
         self.calls.append(f"session.set_batch_id {batch_id}")
 
-    def recordable_conf(self) -> Mapping[str, str]:
-        return dict(self.conf)
-
-    def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
-        self.conf.update(metadata.conf)
-
-    @property
-    def watermark_policy(self) -> str:
-        return self.conf["spark.sql.streaming.multipleWatermarkPolicy"]
-
     def post_event(self, event: QueryEvent) -> None:
         self.calls.append(f"event {type(event).__name__}")
         self.events.append(event)
@@ -203,9 +147,6 @@ class NumberSession(StreamSession):
         self.cancelled.append(reason)
         for gate in self.gates:
             gate.interrupt()
-
-    def is_interruption(self, error: BaseException) -> bool:
-        return isinstance(error, InterruptedJobError)
 
 
 class StrikeError(Exception):
@@ -298,6 +239,8 @@ class World:
 
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:
         """The parts of a query, to call one step of the engine on this thread."""
+        self.checkpoint.offset_log.make_directory()
+        self.checkpoint.commit_log.make_directory()
         identity = QueryIdentity("the-id", "the-run", "numbers")
         return QueryRuntime(
             identity=identity,
@@ -322,9 +265,11 @@ class World:
         """Write an entry of the offset log, as an earlier run would have."""
         metadata = OffsetSeqMetadata(watermark_ms, timestamp_ms, CONF if conf is None else conf)
         earlier = CheckpointDirectory(self.files)
+        earlier.offset_log.make_directory()
         assert earlier.offset_log.add(batch_id, OffsetSeq(offsets, metadata))
 
     def log_commit(self, batch_id: int, next_watermark_ms: int = 0) -> None:
         """Write an entry of the commit log, as an earlier run would have."""
         earlier = CheckpointDirectory(self.files)
+        earlier.commit_log.make_directory()
         assert earlier.commit_log.add(batch_id, CommitMetadata(next_watermark_ms))

@@ -18,8 +18,8 @@ from penstock.engine.triggers import AvailableNowTrigger
 from penstock.errors import StreamFailedError
 from penstock.observe.observatory import RESTARTS_VARIABLE, Observatory
 from penstock.redaction import REDACTED
-from tests.engine.numbers import Abilities
 from tests.engine.world import PATIENCE, World, failing
+from tests.memory_world.sources import Abilities
 from tests.streams import LineFiles, Numbers, eventually, has_committed
 
 

@@ -11,7 +11,7 @@ from tests.simulation.schedule import FaultKind
 from tests.simulation.world import World
 
 
-class InMemoryFiles(CheckpointFiles):
+class SimulatedFiles(CheckpointFiles):
     """What one process sees of the world's files. The files survive it."""
 
     def __init__(self, world: World, life: Life) -> None:
@@ -26,10 +26,10 @@ class InMemoryFiles(CheckpointFiles):
         fault = self._life.cross(f"create_{_kind_of(name)}")
         if fault is not None:
             self._before_creating(fault, name, data)
-        if self._world.read(name) is not None:
+        if self._world.files.find(name) is not None:
             return False
         directory = name.rpartition("/")[0]
-        if not self._world.has_directory(directory):
+        if directory not in self._world.files.directories:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
         self._world.create(self._life, name, data)
         if fault is FaultKind.EIO_AFTER:
@@ -37,18 +37,15 @@ class InMemoryFiles(CheckpointFiles):
         return True
 
     def make_directory(self, name: str) -> None:
-        self._world.make_directory(name)
+        self._world.files.make_directory(name)
 
     def read(self, name: str) -> bytes:
         if self._life.cross(f"read_{_kind_of(name)}") is FaultKind.EIO:
             raise _error(errno.EIO, name)
-        data = self._world.read(name)
-        if data is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        return data
+        return self._world.files.read(name)
 
     def exists(self, name: str) -> bool:
-        return self._world.read(name) is not None or bool(self._world.names(name))
+        return self._world.files.exists(name)
 
     def list_names(self, directory: str) -> list[str]:
         fault = self._life.cross(f"list_{directory}")
@@ -57,7 +54,7 @@ class InMemoryFiles(CheckpointFiles):
         if fault is FaultKind.STALE:
             self._life.sees_stale_listing = True
             return self._world.names_a_moment_ago(directory)
-        return self._world.names(directory)
+        return self._world.files.list_names(directory)
 
     def is_empty(self, directory: str) -> bool:
         return not self.list_names(directory)
@@ -84,11 +81,11 @@ class InMemoryFiles(CheckpointFiles):
                 self._world.place(_temporary(name), data[: len(data) // 2])
                 raise self._life.die()
             case FaultKind.TORN | FaultKind.EMPTY:
-                if self._world.read(name) is None:
+                if self._world.files.find(name) is None:
                     kept = len(data) // 2 if fault is FaultKind.TORN else 0
                     self._world.tear(name, data[:kept])
                 raise self._life.die()
-            case FaultKind.RIVAL if self._world.read(name) is None:
+            case FaultKind.RIVAL if self._world.files.find(name) is None:
                 self._world.create_by_rival(self._life, name, _as_a_rival_has_it(name, data))
 
 
@@ -118,7 +115,7 @@ def _as_a_rival_has_it(name: str, data: bytes) -> bytes:
     return data if "/" in name else StreamMetadata.new().json.encode()
 
 
-class _NoFiles(InMemoryFiles):
+class _NoFiles(SimulatedFiles):
     """For a log that only translates."""
 
     def __init__(self) -> None:

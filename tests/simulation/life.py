@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.engine.faults import FaultInjector, FaultPoint
+from tests.memory_world.session import InterruptedCallError
 from tests.simulation.schedule import Fault, FaultKind, Run
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ class Killed(BaseException):
 
 class InjectedError(Exception):
     """What a call raises that was told to."""
-
-
-class InterruptedCallError(Exception):
-    """What a call raises that hung when the query was stopped."""
 
 
 _SITES = {point.name: point.value for point in FaultPoint}

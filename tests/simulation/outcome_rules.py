@@ -10,7 +10,8 @@ from penstock.errors import (
     MalformedLogError,
     SinkAheadError,
 )
-from tests.simulation.life import InterruptedCallError, Life
+from tests.memory_world.session import InterruptedCallError
+from tests.simulation.life import Life
 from tests.simulation.rulebook import Mode, Rulebook
 from tests.simulation.schedule import FaultKind
 from tests.simulation.sites import SWALLOWED_AT

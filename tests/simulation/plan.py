@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryPlan
 from penstock.engine.watermark import EventTimeStats
+from tests.memory_world.plan import MemoryBatch
+from tests.memory_world.sources import RowRange
 from tests.simulation.event_time import DELAY_MS, latest_event_ms
 from tests.simulation.ledger import BatchRun
 from tests.simulation.life import Life
 from tests.simulation.sites import PREPARE, SINK_MIDWAY
-from tests.simulation.sources import RowRange, make_source
+from tests.simulation.sources import make_source
 from tests.simulation.world import World
 
 
@@ -57,7 +58,7 @@ class SimulatedPlan(QueryPlan):
         return "SimulatedPlan"
 
 
-class SimulatedBatch(BatchExecution):
+class SimulatedBatch(MemoryBatch):
     """One batch of it."""
 
     def __init__(
@@ -67,13 +68,13 @@ class SimulatedBatch(BatchExecution):
         request: BatchRequest,
         ranges: tuple[RowRange | None, ...],
     ) -> None:
+        super().__init__(request, has_state=world.shape.is_stateful)
         self._world = world
         self._life = life
-        self._request = request
         self._ranges = ranges
 
     def run(self) -> int | None:
-        request = self._request
+        request = self.request
         batch = BatchRun(
             request.batch_id,
             self._ranges,
@@ -97,16 +98,6 @@ class SimulatedBatch(BatchExecution):
             )
             for n, (first, last) in enumerate(seen)
         ]
-
-    def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
-        return CommitMetadata(next_watermark_ms)
-
-    def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
-        moved = metadata.batch_watermark_ms > self._request.metadata.batch_watermark_ms
-        return self._world.shape.is_stateful and moved
-
-    def explain(self, *, extended: bool) -> str:
-        return "SimulatedBatch"
 
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         return ExecutionStats()

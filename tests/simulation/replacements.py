@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from penstock.checkpoint import StreamMetadata
-
-Directories = dict[str, dict[str, bytes]]
-"""The files of each directory that is there, by name; the root is the one without a name."""
+from tests.memory_world.files import Directories
 
 
 def without_batch(directories: Directories, batch_id: int) -> Directories:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from penstock.checkpoint import OffsetSeqMetadata
 from penstock.engine.events import QueryEvent, QueryProgressEvent
-from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
-from tests.simulation.life import InterruptedCallError, Life
+from tests.memory_world.session import PARTITIONS_KEY, POLICY_KEY, MemorySession
+from tests.simulation.life import Life
 from tests.simulation.schedule import TriggerKind
 from tests.simulation.sites import PROGRESS_REPORT
 from tests.simulation.world import World
 
-POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
-PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _MANY_TRIGGERS = 80
 
 
-class SimulatedSession(StreamSession):
+class SimulatedSession(MemorySession):
     """The session of one process.
 
     Each process comes with settings of its own. If the engine does not let the recorded ones win,
@@ -30,7 +25,7 @@ class SimulatedSession(StreamSession):
         self._world = world
         self._life = life
         shape = world.shape
-        self._settings = Settings(
+        settings = Settings(
             polling_delay_ms=0,
             no_data_batches=shape.no_data_batches,
             min_batches_to_retain=shape.retained_batches,
@@ -38,18 +33,8 @@ class SimulatedSession(StreamSession):
         )
         other = "max" if shape.watermark_policy == "min" else "min"
         policy = (shape.watermark_policy or "min") if life.number == 0 else other
-        self._conf = {POLICY_KEY: policy, PARTITIONS_KEY: str(5 + life.number)}
+        super().__init__(settings, {POLICY_KEY: policy, PARTITIONS_KEY: str(5 + life.number)})
         self._triggers = 0
-
-    @property
-    def settings(self) -> Settings:
-        return self._settings
-
-    def enter(self, identity: QueryIdentity, description: str) -> None:
-        """There is no thread to adopt."""
-
-    def leave(self, identity: QueryIdentity) -> None:
-        """There is no thread to let go."""
 
     def set_job_description(self, description: str) -> None:
         """The first the world hears of a new trigger."""
@@ -62,29 +47,10 @@ class SimulatedSession(StreamSession):
             life.stop_query(graceful=True)
         self._world.let_rows_arrive()
 
-    def set_batch_id(self, batch_id: int) -> None:
-        """There are no tasks."""
-
-    def recordable_conf(self) -> Mapping[str, str]:
-        return self._conf
-
-    def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
-        self._conf = {**self._conf, **metadata.conf}
-
-    @property
-    def watermark_policy(self) -> str:
-        return self._conf[POLICY_KEY]
-
     def post_event(self, event: QueryEvent) -> None:
         if isinstance(event, QueryProgressEvent):
             self._life.cross(PROGRESS_REPORT)
             self._world.checker.progress_reported(self._life, event.progress.batch_id)
-
-    def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
-        """There are no jobs."""
-
-    def is_interruption(self, error: BaseException) -> bool:
-        return isinstance(error, InterruptedCallError)
 
     def describe_error(self, error: BaseException) -> str:
         return repr(error)

@@ -18,7 +18,7 @@ from penstock.engine.triggers import (
     ProcessingTimeTrigger,
     Trigger,
 )
-from tests.simulation.files import InMemoryFiles
+from tests.simulation.files import SimulatedFiles
 from tests.simulation.ledger import Ledger
 from tests.simulation.life import Killed, Life
 from tests.simulation.plan import SimulatedPlan
@@ -151,7 +151,7 @@ def _rest(world: World, life: Life) -> None:
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns what the query failed with, None if it ended well or its process was killed."""
     try:
-        checkpoint = CheckpointDirectory(InMemoryFiles(world, life))
+        checkpoint = CheckpointDirectory(SimulatedFiles(world, life))
         execution = SimulatedExecution(
             identity=open_checkpoint(checkpoint, faults=life),
             session=SimulatedSession(world, life),

@@ -5,13 +5,10 @@ from __future__ import annotations
 import threading
 
 from penstock.engine.clock import Clock
+from tests.memory_world.files import MemoryFiles
 from tests.simulation.checker import Checker
 from tests.simulation.life import Life
-from tests.simulation.replacements import (
-    Directories,
-    as_another_query_has_it,
-    without_batch,
-)
+from tests.simulation.replacements import as_another_query_has_it, without_batch
 from tests.simulation.schedule import FaultKind, Schedule
 
 _START_MS = 1_600_000_000_000
@@ -32,9 +29,9 @@ class World(Clock):
         self.let_go = [0] * len(self.rows)
         self.torn: set[str] = set()
         self.checker = Checker(self.shape, self.rows, self.let_go, self.torn)
-        self._directories: Directories = {}
+        self.files = MemoryFiles()
         self._listings: dict[str, list[list[str]]] = {}
-        self._away: Directories | None = None
+        self._away: MemoryFiles | None = None
         self._arrived = 1
         self.now_ms = _START_MS
 
@@ -46,7 +43,8 @@ class World(Clock):
         other.torn.update(self.torn)
         other.checker.ledger.take_over(self.checker.ledger)
         other.checker.violations.extend(self.checker.violations)
-        other._directories = {name: dict(files) for name, files in self._directories.items()}
+        stored = self.files.directories.items()
+        other.files = MemoryFiles({name: dict(files) for name, files in stored})
         other._listings = {name: list(lists) for name, lists in self._listings.items()}
         other._arrived = self._arrived
         other.now_ms = self.now_ms
@@ -89,38 +87,24 @@ class World(Clock):
         is_same = kind is FaultKind.OLDER and latest not in self.checker.ledger.written
         if self._away is not None or self.torn or is_same:
             return
-        self._away = self._directories
+        self._away = self.files
         self.checker.book.checkpoint_away = kind
         match kind:
             case FaultKind.GONE:
-                self._directories = {}
+                self.files = MemoryFiles()
             case FaultKind.EMPTIED:
-                self._directories = {"": {}}
+                self.files = MemoryFiles({"": {}})
             case FaultKind.OLDER:
-                self._directories = without_batch(self._away, latest)
+                self.files = MemoryFiles(without_batch(self._away.directories, latest))
             case FaultKind.FOREIGN:
-                self._directories = as_another_query_has_it(self._away)
+                self.files = MemoryFiles(as_another_query_has_it(self._away.directories))
 
     def bring_checkpoint_back(self) -> None:
         """Have the checkpoint again, without what was written to what was in its place."""
         if self._away is not None:
-            self._directories, self._away = self._away, None
+            self.files, self._away = self._away, None
 
     # Files.
-
-    def make_directory(self, name: str) -> None:
-        for directory in ("", name):
-            self._directories.setdefault(directory, {})
-
-    def has_directory(self, name: str) -> bool:
-        return name in self._directories
-
-    def read(self, name: str) -> bytes | None:
-        directory, _, plain = name.rpartition("/")
-        return self._directories.get(directory, {}).get(plain)
-
-    def names(self, directory: str) -> list[str]:
-        return list(self._directories.get(directory, ()))
 
     def names_a_moment_ago(self, directory: str) -> list[str]:
         """The listing as it was two changes ago."""
@@ -129,7 +113,7 @@ class World(Clock):
 
     def create(self, life: Life, name: str, data: bytes) -> None:
         """A complete file, as the protocol has it; overwrites, if the caller would."""
-        self.checker.file_created(life, name, data, overwrites=self.read(name) is not None)
+        self.checker.file_created(life, name, data, overwrites=self.files.find(name) is not None)
         self.place(name, data)
 
     def create_by_rival(self, life: Life, name: str, data: bytes) -> None:
@@ -147,12 +131,11 @@ class World(Clock):
 
     def place(self, name: str, data: bytes) -> None:
         """Bytes under a name, unchecked."""
-        directory, _, plain = name.rpartition("/")
-        self._directories.setdefault(directory, {})[plain] = data
-        self._remember_listing(directory)
+        self.files.place(name, data)
+        self._remember_listing(name)
 
     def remove(self, life: Life, name: str) -> None:
-        if self.read(name) is not None:
+        if self.files.find(name) is not None:
             self.checker.file_removed(life, name)
             self._discard(name)
 
@@ -163,11 +146,11 @@ class World(Clock):
         self.torn.clear()
 
     def _discard(self, name: str) -> None:
-        directory, _, plain = name.rpartition("/")
-        del self._directories[directory][plain]
-        self._remember_listing(directory)
+        self.files.delete(name)
+        self._remember_listing(name)
 
-    def _remember_listing(self, directory: str) -> None:
+    def _remember_listing(self, name: str) -> None:
+        directory = name.rpartition("/")[0]
         listings = self._listings.setdefault(directory, [[]])
-        listings.append(list(self._directories[directory]))
+        listings.append(self.files.list_names(directory))
         del listings[:-_LISTINGS_KEPT]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation import Schedule
-from tests.simulation.files import InMemoryFiles
+from tests.simulation.files import SimulatedFiles
 from tests.simulation.life import Killed, Life
 from tests.simulation.schedule import Run
 from tests.simulation.world import World
@@ -18,10 +18,10 @@ def world() -> World:
     )
 
 
-def _files(world: World) -> tuple[InMemoryFiles, Life]:
+def _files(world: World) -> tuple[SimulatedFiles, Life]:
     life = Life(0, Run())
     world.checker.run_starts(life)
-    files = InMemoryFiles(world, life)
+    files = SimulatedFiles(world, life)
     files.make_directory("")
     return files, life
 

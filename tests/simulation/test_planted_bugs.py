@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.simulation import Schedule, quiet_engine, shrink, simulate
+from tests.simulation import planted_bugs as bugs
 from tests.simulation.explore import single_fault_grounds, single_faults
-from tests.testing import planted_bugs as bugs
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from tests.simulation.explore import (
     single_faults,
 )
 from tests.simulation.generate import generate
+from tests.simulation.planted_bugs import timestamp_not_repeated
 from tests.simulation.schedule import Fault, FaultKind
 from tests.simulation.sites import KINDS_AT
-from tests.testing.planted_bugs import timestamp_not_repeated
-from tests.testing.schedules import schedules
+from tests.simulation.strategies import schedules
 
 TWO_SOURCES = "sources=v1-limit:2,v2-now:1 plan=min retain=1 flags=nodata arrivals=2/0,1/1,0/1"
 

@@ -25,7 +25,7 @@ from penstock.engine.data_stream import DataStream, UniqueSource
 from penstock.engine.read_limit import ALL_AVAILABLE
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest
-from tests.simulation.files import InMemoryFiles
+from tests.simulation.files import SimulatedFiles
 
 Patch = pytest.MonkeyPatch
 
@@ -87,25 +87,25 @@ def offsets_asked_again_on_re_run(patch: Patch) -> None:
 
 
 def overwrite_instead_of_write_if_absent(patch: Patch) -> None:
-    def create(self: InMemoryFiles, name: str, data: bytes) -> bool:
+    def create(self: SimulatedFiles, name: str, data: bytes) -> bool:
         fault = self._life.cross(f"create_{name.partition('/')[0]}")
         if fault is not None:
             self._before_creating(fault, name, data)
         self._world.create(self._life, name, data)
         return True
 
-    patch.setattr(InMemoryFiles, "create_if_absent", create)
+    patch.setattr(SimulatedFiles, "create_if_absent", create)
 
 
 def checkpoint_not_missed(patch: Patch) -> None:
     """Directories are made whenever they are missing, and nothing is expected to be there."""
-    make_missing = InMemoryFiles.create_if_absent
+    make_missing = SimulatedFiles.create_if_absent
 
-    def create(self: InMemoryFiles, name: str, data: bytes) -> bool:
+    def create(self: SimulatedFiles, name: str, data: bytes) -> bool:
         self.make_directory(name.rpartition("/")[0])
         return make_missing(self, name, data)
 
-    patch.setattr(InMemoryFiles, "create_if_absent", create)
+    patch.setattr(SimulatedFiles, "create_if_absent", create)
     patch.setattr(KnownFiles, "require", lambda self: None)
 
 
