@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import StreamingQuery, read_stream, write_stream
+from penstock.checkpoint.lock import CheckpointLock, current_holder
+from penstock.engine.seam import QueryIdentity
+from penstock.spark.session.stream_session import SparkStreamSession
 from tests.streams import Numbers, eventually, run_available
 
 AQE = "spark.sql.adaptive.enabled"
@@ -138,3 +142,19 @@ def test_functions_and_views_of_the_user_s_session_are_there_in_a_batch(
     rows = read_stream(Numbers(1), session).select(F.expr("twice(n)"))
     run_available(rows, look, checkpoint)
     assert sorted(seen) == [0, 2, 4]
+
+
+def test_a_failing_step_at_the_end_does_not_keep_the_lock(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("boom")
+
+    own_session = SparkStreamSession(session)
+    lock = CheckpointLock(tmp_path, "query")
+    lock.acquire()
+    own_session.at_the_end(fail)
+    own_session.at_the_end(lock.release)
+    with pytest.raises(RuntimeError, match="boom"):
+        own_session.leave(QueryIdentity(str(uuid4()), str(uuid4()), None))
+    assert current_holder(tmp_path) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
@@ -169,8 +170,13 @@ class SparkStreamSession(StreamSession):
         self._at_the_end.append(step)
 
     def leave(self, identity: QueryIdentity) -> None:
-        for step in self._at_the_end:
-            step()
+        with contextlib.ExitStack() as steps:
+            # Run in reverse order, each of them whatever the others raise.
+            steps.callback(self._deactivate_state_stores, identity)
+            for step in reversed(self._at_the_end):
+                steps.callback(step)
+
+    def _deactivate_state_stores(self, identity: QueryIdentity) -> None:
         self.state_coordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
 
     def state_coordinator(self) -> Any:
