@@ -125,11 +125,12 @@ def test_start_waits_as_long_as_the_thread_lives() -> None:
     query.stop()
 
 
-def test_start_does_not_wait_for_a_thread_that_died_at_once() -> None:
+def test_start_does_not_wait_for_a_thread_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
+    ends_at_once = threading.Thread(target=lambda: None)
+    monkeypatch.setattr(world.session, "create_thread", lambda target, name: ends_at_once)
     query = world.query()
     query.life.started = Impatient()
-    query._thread = threading.Thread(target=lambda: None)
     query.start()
     assert world.session.events == []
 

@@ -1,73 +1,98 @@
-"""What is done when a query ends, however it ended."""
+"""The steps that end a run of a query, whether it was stopped, has finished or has failed."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryTerminatedEvent
 from penstock.engine.faults import FaultInjector, FaultPoint
+from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.run_state import RunState
 from penstock.engine.seam import QueryIdentity, StreamSession
-from penstock.errors import StreamFailedError
 
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class Ending:
-    """The last steps of a query. Each is tried whatever became of the ones before."""
+    """Ends one run. Call `run` once, on the query's thread."""
 
-    def __init__(
+    identity: QueryIdentity
+    session: StreamSession
+    checkpoint: CheckpointDirectory
+    life: RunState
+    reporter: ProgressReporter
+    faults: FaultInjector
+
+    def run(
         self,
-        identity: QueryIdentity,
-        session: StreamSession,
-        checkpoint: CheckpointDirectory,
-        faults: FaultInjector,
+        sources: Sequence[DataStream],
+        notify_observers: Callable[[], None],
+        *,
+        error_class: str | None,
+        delete_checkpoint: bool,
     ) -> None:
-        self._identity = identity
-        self._session = session
-        self._checkpoint = checkpoint
-        self._faults = faults
+        """Release what the run holds and report its end. A step that fails is logged, not raised.
 
-    def attempt(self, step: Callable[[], None]) -> None:
-        """Do a step. One that fails is reported, and the next one comes."""
+        1. No interruption reaches the thread any more.
+        2. The sources are stopped; the checkpoint's directories are closed.
+        3. The state becomes TERMINATED, and the observers are notified.
+        4. The thread leaves the session, which releases the lock on the checkpoint.
+        5. The listeners get `QueryTerminatedEvent`, with `error_class` if the run failed.
+        6. A temporary checkpoint is deleted, if `delete_checkpoint` says that it is one.
+        """
+        self._attempt(self.session.shield)
+        self._attempt(lambda: self._stop_sources(sources))
+        self._attempt(self.checkpoint.release)
+        self.life.terminate()
+        self.reporter.update_status(is_data_available=False, is_trigger_active=False)
+        notify_observers()
+        self._attempt(lambda: self.session.leave(self.identity))
+        self._attempt(lambda: self._post_terminated(error_class))
+        if delete_checkpoint:
+            self._attempt(self._delete_checkpoint)
+
+    def _attempt(self, step: Callable[[], None]) -> None:
         try:
             step()
         except Exception:
-            _logger.warning("A step of ending query %s failed", self._identity, exc_info=True)
+            _logger.warning("A step of ending query %s failed", self.identity, exc_info=True)
 
-    def stop_sources(self, streams: Sequence[DataStream]) -> None:
-        self._faults.reach(FaultPoint.BEFORE_STOP_SOURCES, -1)
-        for stream in streams:
+    def _stop_sources(self, sources: Sequence[DataStream]) -> None:
+        self.faults.reach(FaultPoint.BEFORE_STOP_SOURCES, -1)
+        for source in sources:
             try:
-                stream.stop()
+                source.stop()
             except Exception:
                 _logger.warning(
                     "Failed to stop streaming source: %s. Resources may have leaked.",
-                    stream,
+                    source,
                     exc_info=True,
                 )
-        self._faults.reach(FaultPoint.AFTER_STOP_SOURCES, -1)
+        self.faults.reach(FaultPoint.AFTER_STOP_SOURCES, -1)
 
-    def tell_listeners(self, failure: StreamFailedError | None, error_class: str | None) -> None:
-        cause = failure.__cause__ if failure else None
-        self._session.post_event(
+    def _post_terminated(self, error_class: str | None) -> None:
+        cause = self.life.failure.__cause__ if self.life.failure else None
+        self.session.post_event(
             QueryTerminatedEvent(
-                self._identity.id,
-                self._identity.run_id,
-                None if cause is None else self._session.describe_error(cause),
+                self.identity.id,
+                self.identity.run_id,
+                None if cause is None else self.session.describe_error(cause),
                 error_class,
             )
         )
 
-    def delete_checkpoint(self, failure: StreamFailedError | None) -> None:
-        """Remove a temporary checkpoint; that of a query that failed only if it is asked for."""
-        settings_now = self._session.settings_now
-        if failure is not None and not settings_now().force_delete_temporary_checkpoint:
+    def _delete_checkpoint(self) -> None:
+        """Delete it; after a failure only if `forceDeleteTempCheckpointLocation` is set now."""
+        settings_now = self.session.settings_now
+        if self.life.failure and not settings_now().force_delete_temporary_checkpoint:
             return
-        _logger.info("Deleting checkpoint %s.", self._checkpoint.root)
+        _logger.info("Deleting checkpoint %s.", self.checkpoint.root)
         try:
-            self._checkpoint.files.delete_all()
+            self.checkpoint.files.delete_all()
         except OSError:
-            _logger.warning("Cannot delete %s", self._checkpoint.root, exc_info=True)
+            _logger.warning("Cannot delete %s", self.checkpoint.root, exc_info=True)

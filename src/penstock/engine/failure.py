@@ -1,4 +1,4 @@
-"""What is said of a query that died."""
+"""Builds the error of a query that failed, with Spark's message."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ def stream_failure(
     plan: QueryPlan | None,
     cause: BaseException,
     reason: str,
+    checkpoint: str,
 ) -> StreamFailedError:
-    """The error that stands for a query's death, with the batch it died in.
+    """The error that `await_termination` raises, with `cause` as its cause.
 
-    `plan` is None where the query died before it had one. `reason` is the text of the cause.
+    `reason` is the text of the cause, `checkpoint` the root of the checkpoint. `context` is None
+    if the query failed before it looked for a batch, and `plan` is None if it failed before it had
+    a plan. The error has a batch id only if that batch was planned.
     """
     current = context or BatchContext()
     sources = plan.sources if plan else ()
@@ -30,6 +33,8 @@ def stream_failure(
         str(current.start_offsets.to_offset_seq(sources, None)),
         str(current.end_offsets.to_offset_seq(sources, None)),
     )
+    failure.checkpoint = checkpoint
+    failure.batch_id = current.batch_id if current.is_current_batch_constructed else None
     failure.__cause__ = cause
     return failure
 

@@ -20,19 +20,15 @@ from penstock.engine.log_context import LogContext, enter_query, install_record_
 from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.query_thread import QueryThread
 from penstock.engine.run_observer import RunObserver, RunObservers
 from penstock.engine.run_state import RunState, State
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
-from penstock.engine.triggers import Schedule, Surroundings, Trigger, TriggerExecutor
+from penstock.engine.settings import KEYS
+from penstock.engine.triggers import Surroundings, Trigger, TriggerExecutor
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
-from penstock.errors import (
-    ExecutionError,
-    QueryStopTimeoutError,
-    StreamFailedError,
-    UnknownTriggerError,
-    WrongThreadError,
-)
+from penstock.errors import ExecutionError, StreamFailedError, UnknownTriggerError
 from penstock.redaction import DEFAULT_REDACTOR, Redactor
 
 _logger = logging.getLogger(__name__)
@@ -86,9 +82,7 @@ class StreamExecution:
         self._engine: MicroBatchExecution | None = None
         self._executor: TriggerExecutor | None = None
         self._progress_lock = threading.Condition()
-        self._thread = session.create_thread(
-            self._run_stream, f"stream execution thread for {identity}"
-        )
+        self._thread = QueryThread(session, identity, self._run_stream)
 
     # What others may ask.
 
@@ -122,12 +116,7 @@ class StreamExecution:
     def logical_plan(self) -> QueryPlan:
         """The plan bound to its sources. The first to ask must be the query's own thread."""
         if self._plan is None:
-            current = threading.current_thread()
-            if current is not self._thread:
-                raise WrongThreadError(
-                    "logicalPlan must be initialized in QueryExecutionThread "
-                    f'"but the current thread was {current.name}'
-                )
+            self._thread.require_current()
             self._plan = self._plan_factory(self.identity)
         return self._plan
 
@@ -151,12 +140,10 @@ class StreamExecution:
         self._observers.on_starting(self)
         self.reporter.observe(partial(self._observers.on_progress, self))
         try:
-            self._thread.start()
+            self._thread.start(self.life.started)
         except BaseException:
             self._observers.on_ended(self)
             raise
-        while not self.life.started.wait(1.0) and self._thread.is_alive():
-            pass
         self._on_started()
 
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
@@ -171,11 +158,14 @@ class StreamExecution:
         self.stop_at_boundary()
         if not graceful:
             self.life.terminate()
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+        if self._thread.is_alive and not self._thread.is_current:
             reason = f"Query {self.identity} was stopped"
             if not graceful:
                 self._session.cancel_jobs(self.identity, reason)
-            self._await_thread(timeout)
+            bound_from = KEYS["stop_timeout_ms"] if timeout is None else "stop(timeout=...)"
+            self._thread.join_stopped(
+                self.stop_bound(timeout), bound_from, lambda: self.reporter.status.message
+            )
             # The thread may have submitted one more job in the meantime.
             self._session.cancel_jobs(self.identity, reason)
         _logger.info("Query %s was stopped", self.identity)
@@ -197,7 +187,7 @@ class StreamExecution:
 
         False if the query has ended, or if the time is up. Raises what the query died of.
         """
-        self._refuse_own_thread()
+        self._thread.refuse_current()
         gate = self._trigger.gate
         if gate is None:
             raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
@@ -209,21 +199,21 @@ class StreamExecution:
 
     def await_initialization(self, timeout: float) -> bool:
         """Wait until the sources are there; raises what the query died of if it did."""
-        self._refuse_own_thread()
+        self._thread.refuse_current()
         self.life.initialized.wait(timeout)
         self.life.raise_failure()
         return self.life.initialized.is_set()
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the query has ended; whether it has. Raises what it died of if it did."""
-        self._refuse_own_thread()
+        self._thread.refuse_current()
         self.life.terminated.wait(timeout)
         self.life.raise_failure()
         return not self.is_active
 
     def process_all_available(self) -> None:
         """Wait until all data that is available now is processed. For tests: it may wait long."""
-        self._refuse_own_thread()
+        self._thread.refuse_current()
         self.life.raise_failure()
         with self._progress_lock:
             if self._runtime is not None:
@@ -314,35 +304,32 @@ class StreamExecution:
         wraps = self._session.settings.available_now_wrapper
         return Surroundings(self._clock, self.life.stopping, wraps_for_available_now=wraps)
 
-    def _polling(self, schedule: Schedule) -> Polling:
-        delay_ms = self._session.settings.polling_delay_ms
-        return Polling(delay_ms, self.life.nudge, schedule.when_idle)
-
     def _record_failure(self, exc: BaseException) -> None:
         context = self._engine.context if self._engine else None
         plan = self._plan if self.state is not State.INITIALIZING else None
         reason = self._session.error_message(exc)
-        failure = stream_failure(self.identity, self.state.value, context, plan, exc, reason)
-        failure.checkpoint = self._checkpoint.root
-        if context is not None and context.is_current_batch_constructed:
-            failure.batch_id = context.batch_id
-        self.life.failure = failure
+        self.life.failure = stream_failure(
+            self.identity, self.state.value, context, plan, exc, reason, self._checkpoint.root
+        )
         self.reporter.update_status(f"Terminated with exception: {reason}")
 
     def _shut_down(self, error_class: str | None) -> None:
-        """Let go of everything, then of those who wait."""
-        ending = Ending(self.identity, self._session, self._checkpoint, self._faults)
+        """Run the steps of the end, then wake every thread that waits for the query."""
+        ending = Ending(
+            self.identity,
+            self._session,
+            self._checkpoint,
+            self.life,
+            self.reporter,
+            self._faults,
+        )
         try:
-            ending.attempt(self._session.shield)
-            ending.attempt(lambda: ending.stop_sources(self._streams()))
-            ending.attempt(self._checkpoint.release)
-            self.life.terminate()
-            self.reporter.update_status(is_data_available=False, is_trigger_active=False)
-            self._observers.on_ended(self)
-            ending.attempt(lambda: self._session.leave(self.identity))
-            ending.attempt(lambda: ending.tell_listeners(self.failure, error_class))
-            if self._delete_checkpoint_on_stop:
-                ending.attempt(lambda: ending.delete_checkpoint(self.failure))
+            ending.run(
+                self._sources(),
+                partial(self._observers.on_ended, self),
+                error_class=error_class,
+                delete_checkpoint=self._delete_checkpoint_on_stop,
+            )
         finally:
             self.life.terminate()
             with self._progress_lock:
@@ -351,25 +338,8 @@ class StreamExecution:
             if self._trigger.gate is not None:
                 self._trigger.gate.close()
 
-    def _streams(self) -> list[DataStream]:
-        """The distinct sources, as far as the query got with them."""
+    def _sources(self) -> list[DataStream]:
+        """The distinct sources; those of the plan if the query ended before it was initialized."""
         if self._runtime is not None:
             return [unique.stream for unique in self._runtime.unique_sources]
         return list(dict.fromkeys(self._plan.sources)) if self._plan is not None else []
-
-    def _await_thread(self, timeout: float | None) -> None:
-        bound = self.stop_bound(timeout)
-        self._thread.join(bound)
-        if self._thread.is_alive() and bound is not None:
-            source = "spark.sql.streaming.stopTimeout" if timeout is None else "stop(timeout=...)"
-            raise QueryStopTimeoutError(
-                f"Stream Execution thread for stream {self.identity} failed to stop within "
-                f"{round(bound * 1000)} milliseconds (specified by {source}). "
-                f"It was last doing this: {self.reporter.status.message}"
-            )
-
-    def _refuse_own_thread(self) -> None:
-        if threading.current_thread() is self._thread:
-            raise WrongThreadError(
-                "Cannot wait for a query state from the same thread that is running the query"
-            )
