@@ -1,35 +1,34 @@
 """Every error Penstock raises, in one tree.
 
     PenstockError
-    ├── CheckpointError                 the files of a checkpoint cannot be used as they are
-    │   ├── MalformedLogError           a log file does not read as what its name says
-    │   │   └── IncompleteLogError      ... because it ends too early (a torn or empty file)
-    │   ├── UnsupportedLogVersionError  a log file was written by something newer
-    │   ├── MissingBatchError           a log entry that recovery needs is not there
-    │   ├── CheckpointVanishedError     what this run had read or written is gone or replaced
-    │   ├── SinkAheadError              the sink has batches that the checkpoint does not know
-    │   ├── MissingMetadataError        logs without the file that holds the query id
-    │   ├── CheckpointNotEmptyError     a new query on a directory that holds another's state
-    │   ├── SourceCountError            the query has not the sources the checkpoint has
+    ├── CheckpointError                 a checkpoint cannot be used
+    │   ├── MalformedLogError           a log file cannot be parsed
+    │   │   └── IncompleteLogError      ... because it is empty or truncated
+    │   ├── UnsupportedLogVersionError  a log file has a newer format version
+    │   ├── MissingBatchError           a log entry that recovery needs does not exist
+    │   ├── CheckpointVanishedError     a file that the run uses was deleted or replaced
+    │   ├── SinkAheadError              the sink's own log has batches after the checkpoint's latest
+    │   ├── MissingMetadataError        there are logs but no `metadata` file with the query id
+    │   ├── CheckpointNotEmptyError     a new query found state of another query
+    │   ├── SourceCountError            the sources differ from those in the checkpoint
     │   ├── SourceEvolutionError        named sources on a checkpoint whose entries have no names
-    │   ├── UnfinishedRepartitionError  the state is being spread over another number of partitions
-    │   ├── ConcurrentUpdateError       another run wrote the entry that this run was to write
-    │   ├── CheckpointInUseError        a query is running on the checkpoint that is to be changed
-    │   └── SurgeryRefusedError         a change by hand that would lose data or leave a wreck
-    ├── ExecutionError                  the engine was given something it cannot run
+    │   ├── UnfinishedRepartitionError  a repartitioning of the state was not finished
+    │   ├── ConcurrentUpdateError       another run has written the same log entry
+    │   ├── CheckpointInUseError        a command on a checkpoint that a query may be using
+    │   └── SurgeryRefusedError         a command that would lose data or break the checkpoint
+    ├── ExecutionError                  the engine cannot run what it was given
     │   ├── UnknownTriggerError
     │   ├── UnknownSinkError
-    │   ├── InvalidBatchError           a source returned data that is not what it announced
-    │   └── WrongThreadError            a call on a thread where it would wait for itself
-    ├── QueryStopTimeoutError           the query's thread outlived `stopTimeout`
-    ├── StreamFailedError               why a query died; carries the cause and its offsets
-    └── EnvironmentProblemError         the machine or the session is not one Penstock runs on
+    │   ├── InvalidBatchError           a source returned something else than the data of one batch
+    │   └── WrongThreadError            a call that is not allowed on this thread
+    ├── QueryStopTimeoutError           the query did not stop within `stopTimeout`
+    ├── StreamFailedError               a query failed; with the cause and the offsets
+    └── EnvironmentProblemError         the machine or the session is not supported
         ├── JavaNotFoundError
         └── UnsupportedError            a Spark version, session or trigger that is out of scope
 
-An error that Spark's engine raises too carries Spark's condition as plain data; `penstock.api`
-makes PySpark's exceptions of these. This module imports nothing of ours, so that every room may
-import it.
+Errors that Spark's engine raises too carry Spark's error condition; `penstock.api` converts them to
+PySpark's exceptions. This module imports nothing of Penstock, so that every package can import it.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class Condition:
 class PenstockError(Exception):
     """The root of every error that Penstock itself raises.
 
-    With a condition, the text is what Spark makes of it: `[NAME] message SQLSTATE: state`. A
-    remedy is what Spark's text does not say, and follows it.
+    With a condition, the text has Spark's form: `[NAME] message SQLSTATE: state`. `remedy` is
+    text of Penstock's own that follows on a new line.
     """
 
     pyspark_class: ClassVar[str] = "UnknownException"
@@ -69,36 +68,36 @@ class PenstockError(Exception):
 
 
 class CheckpointError(PenstockError):
-    """A checkpoint cannot be used as it is. Nothing in it was changed.
+    """A checkpoint cannot be used. Nothing in it was changed.
 
-    `checkpoint` is its location, where the error was raised by the start of a query.
+    `checkpoint` is its location if the start of a query raised the error.
     """
 
     checkpoint: str | None = None
 
 
 class MalformedLogError(CheckpointError):
-    """A file in a checkpoint does not have the form its place promises."""
+    """A file in a checkpoint cannot be parsed."""
 
 
 class IncompleteLogError(MalformedLogError):
-    """A log file ends before its content does, as an empty file does."""
+    """A log file is empty or truncated."""
 
 
 class UnsupportedLogVersionError(CheckpointError):
-    """A log file has a version newer than the newest one this release knows."""
+    """A log file has a format version that is newer than this release supports."""
 
 
 class MissingBatchError(CheckpointError):
-    """A log entry that is required is not there."""
+    """A required log entry does not exist."""
 
 
 class CheckpointVanishedError(CheckpointError):
-    """A file that a run has read or written is gone, or another is in its place."""
+    """A file that the run has read or written was deleted or replaced."""
 
 
 class SinkAheadError(CheckpointError):
-    """The sink's own log has batches that the checkpoint has no plan of."""
+    """The sink's own log has batches that the checkpoint has not planned."""
 
 
 class MissingMetadataError(CheckpointError):
@@ -108,66 +107,66 @@ class MissingMetadataError(CheckpointError):
 
 
 class CheckpointNotEmptyError(CheckpointError):
-    """A query that starts afresh found files of an earlier query in its checkpoint."""
+    """A new query found files of an earlier query in its checkpoint."""
 
     pyspark_class = "UnsupportedOperationException"
 
 
 class SourceCountError(CheckpointError):
-    """The checkpoint and the query disagree about the number of sources."""
+    """The sources of the query differ from those in the checkpoint."""
 
 
 class SourceEvolutionError(CheckpointError):
-    """Source evolution was turned on for a checkpoint that was begun without it."""
+    """Source evolution was enabled for a checkpoint that was created without it."""
 
     pyspark_class = "AnalysisException"
 
 
 class UnfinishedRepartitionError(CheckpointError):
-    """The last thing begun on the checkpoint is a change of the number of state partitions."""
+    """The latest batch is a change of the number of state partitions, and is not committed."""
 
 
 class ConcurrentUpdateError(CheckpointError):
-    """Another run has written the log entry this run was about to write."""
+    """Another run has written the log entry that this run was about to write."""
 
 
 class CheckpointInUseError(CheckpointError):
-    """A query runs, or may be running, on a checkpoint that a command is to change."""
+    """A query is running, or may be running, on a checkpoint that a command is to change."""
 
 
 class SurgeryRefusedError(CheckpointError):
-    """A change asked for by hand would lose data or leave a checkpoint that cannot run."""
+    """A requested change would lose data or leave a checkpoint that cannot be restarted."""
 
 
 class ExecutionError(PenstockError):
-    """The engine was given something it cannot run."""
+    """The engine cannot run what it was given."""
 
 
 class UnknownTriggerError(ExecutionError):
-    """The trigger is none that the engine knows."""
+    """The trigger is of an unknown type."""
 
 
 class UnknownSinkError(ExecutionError):
-    """The sink is none that the engine knows how to write to."""
+    """The sink is of an unknown type."""
 
 
 class InvalidBatchError(ExecutionError):
-    """A source returned data that does not fit what it announced."""
+    """A source returned something else than the data of one batch."""
 
 
 class WrongThreadError(ExecutionError):
-    """A call was made on a thread on which it cannot work."""
+    """A method was called on a thread on which it is not allowed."""
 
 
 class QueryStopTimeoutError(PenstockError, TimeoutError):
-    """The thread of a query was still running when the time to stop had passed."""
+    """The thread of a query did not end within the time limit of a stop."""
 
 
 class StreamFailedError(PenstockError):
-    """A query died. `__cause__` is what killed it, `parameters` are those of `STREAM_FAILED`.
+    """A query failed. `__cause__` is the error, `parameters` are those of `STREAM_FAILED`.
 
-    The offsets are those of the batch it died in, one JSON text a source, `-` where there is none.
-    `batch_id` is None if it died before a batch was planned.
+    The offsets are those of the failed batch: one JSON text per source, `-` for no offset.
+    `batch_id` is None if the query failed before a batch was planned.
     """
 
     checkpoint: str | None = None
@@ -191,12 +190,12 @@ class StreamFailedError(PenstockError):
 
 
 class EnvironmentProblemError(PenstockError):
-    """The machine or the session is not one that Penstock runs on."""
+    """Penstock does not run on this machine or in this session."""
 
 
 class JavaNotFoundError(EnvironmentProblemError):
-    """There is no Java that Spark can run on."""
+    """No Java installation that Spark can run on was found."""
 
 
 class UnsupportedError(EnvironmentProblemError):
-    """What was asked for is out of scope; the message says what is supported."""
+    """A feature that is out of scope; the message says what is supported."""

@@ -1,16 +1,15 @@
-"""Keeps secrets out of what is shown: messages, options, descriptions, offsets, log records.
+"""Removes secrets from messages, options, descriptions, offsets and log records.
 
-A text is shown without
+From a text are removed
 
-1. the value after a name that sounds like a secret, in `name=value`, `name: value`,
+1. the value after a name that matches the pattern for secrets, in `name=value`, `name: value`,
    `name -> value`, `--name value`, `("name", "value")`, query strings and JSON, also JSON that is
    escaped inside a string;
 2. the user and password of `scheme://user:password@host`, the password of `user:password@host`;
 3. the values in `secrets`, wherever they occur.
 
 Every search starts where the last one ended, and no pattern can match the same characters in two
-ways, so that a text takes time linear in its length. The result is stable: cleaned again, it is
-the same.
+ways, so the time is linear in the length of the text. Redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 REDACTED = "*********(redacted)"
-"""What Spark puts in the place of a secret."""
+"""Spark's replacement for a secret."""
 
 SPARK_RULE = r"(?i)secret|password|token|access[.]?key|credential"
 """The default of `spark.redaction.regex`."""
 
 SHORTEST_SECRET = 4
-"""A shorter value is hidden behind its name only: it would occur in ordinary words."""
+"""Shorter values are removed only after their name, since they would occur in other words."""
 
-# Where forms overlap, as in `token:a@b`, what replaces one may lengthen another. All else takes two
-# rounds, of which the second changes nothing.
+# Where forms overlap, as in `token:a@b`, a replacement may extend another match. All other texts
+# take two rounds, the second without a change.
 _MOST_ROUNDS = 8
 
-# All that Spark's default calls secret but words such as secretary and tokenizer, and more.
+# Spark's default pattern, without words such as secretary and tokenizer, and more names.
 _NAME = re.compile(
     r"secret(?!ar(?:y|ia|ies)|i(?:on|ve))|passw(?:or)?d|passphrase|pwd|token(?!i[sz][aei])|credential|jaas"
     r"|authorization|signature|(?<![a-z])sig(?![a-z])"
@@ -44,9 +43,9 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _NAME_OF_TWO_WORDS = re.compile(r"[a-z]+ $", re.IGNORECASE)
-# In `InvalidTokenException: ...` and `TokenManager.scala:42` the first is no name of a value.
+# `InvalidTokenException: ...` and `TokenManager.scala:42` do not assign a value to a name.
 _NO_NAME = re.compile(r"(?:Exception|Error|\.(?:java|scala|kt|py))$")
-# Their values are of several words, as in `Authorization: Bearer ...`.
+# Names whose value has several words, as in `Authorization: Bearer ...`.
 _SEVERAL_WORDS = re.compile(r"authorization|jaas", re.IGNORECASE)
 _COUNTED = re.compile(r"tokens$", re.IGNORECASE)
 
@@ -66,7 +65,7 @@ _QUOTE_OR_BRACKET = re.compile(
 )
 _QUOTES = {mark: re.compile(rf"(?<!\\)(\\*){mark}") for mark in "\"'`"}
 _OFFSETS = re.compile(r"""\{(?:[\s,]*\\*"\d+\\*":\s*-?\d+)*\s*\}""")
-# What ends a value ends it only where the text goes on with something else, or with nothing.
+# A delimiter ends a value only if another assignment, white space or the end of text follows.
 _BARE_PART = (
     rf"""{_MARK}|[,;&](?![\s,;&]|$|[\w.%-]+\\*["']?\s*[=:]|["'])|["'`)\]}}>](?=\w)"""
     r"""|\\+(?![\\"'])|[^\\\s,;&"'`)\]}>]"""
@@ -86,13 +85,13 @@ class _Hidden(NamedTuple):
 
 
 class Redactor:
-    """Hides the values of whatever has a name that sounds like a secret. It is immutable."""
+    """Replaces secrets by REDACTED. Immutable."""
 
     def __init__(self, rule: str | None = None, secrets: Iterable[str] = ()) -> None:
-        """`rule` is a `spark.redaction.regex`, searched for in a name in addition to our own.
+        """`rule` is a `spark.redaction.regex` for names, in addition to the built-in pattern.
 
-        One that Python cannot read is as if not given. `secrets` are hidden wherever they occur,
-        also in JSON and in URLs; see SHORTEST_SECRET.
+        A rule that is no valid Python pattern is ignored. `secrets` are removed wherever they
+        occur, also escaped in JSON and URLs; see SHORTEST_SECRET.
         """
         self._rule = None if rule in (None, SPARK_RULE) else _compiled(rule)
         self._rule_text = rule
@@ -102,24 +101,24 @@ class Redactor:
         self._values = re.compile("|".join([_MARK, *map(re.escape, longest_first)]))
 
     def knowing(self, *options: Mapping[str, str]) -> Redactor:
-        """A redactor that also hides the secrets in these options wherever they occur."""
+        """A redactor that also removes the secrets in these options wherever they occur."""
         found: set[str] = set()
         for key, value in (item for given in options for item in given.items()):
             if self.is_secret(key):
                 found |= {value, *self._within(value)}
-            else:  # `token:string` of a schema shall not hide that word everywhere
+            else:  # `token:string` of a schema must not remove "string" everywhere
                 found |= {part for part in self._within(value) if not part.isalpha()}
         return Redactor(self._rule_text, self._secrets | found)
 
     def option(self, key: str, value: str) -> str:
-        """The value of an option as it may be shown."""
+        """The value of an option without secrets."""
         return REDACTED if self.is_secret(key) else self.text(value)
 
     def options(self, options: Mapping[str, str]) -> dict[str, str]:
         return {key: self.option(key, value) for key, value in options.items()}
 
     def text(self, text: str) -> str:
-        """A text as it may be shown."""
+        """A text without secrets."""
         for _ in range(_MOST_ROUNDS):
             before, text = text, self._hide(text)
             if text == before:
@@ -131,9 +130,9 @@ class Redactor:
         return _replace(text, hidden) if hidden else text
 
     def record(self, value: Any) -> Any:
-        """The same with every text in it as it may be shown: dataclasses, mappings, sequences.
+        """A copy of nested dataclasses, mappings, lists and tuples with all texts redacted.
 
-        Keys of mappings stay as they are, and count for nothing: they may be names of sources.
+        Keys of mappings are not changed and not matched as names: they may be names of sources.
         """
         if type(value) is str:
             return self.text(value)
@@ -147,13 +146,13 @@ class Redactor:
         return value
 
     def is_secret(self, key: str) -> bool:
-        """Whether the value of this name is hidden."""
+        """Whether the value with this name is a secret."""
         if self._rule is not None and self._rule.search(key):
             return True
         return _NAME.search(key) is not None and _NO_NAME.search(key) is None
 
     def _within(self, text: str) -> set[str]:
-        """The secrets in the value of an option, as of `password` in a JAAS configuration."""
+        """The secrets inside the value of an option, such as a password in a JAAS configuration."""
         named = [text[part.start : part.end] for part in self._assigned(text)]
         inner = [value[part.start : part.end] for value in named for part in self._assigned(value)]
         in_urls = [text[part.start : part.end] for part in _credentials(text)]
@@ -178,7 +177,7 @@ class Redactor:
 
 
 def _key(text: str, match: re.Match[str]) -> str:
-    """The name before a value; of `access key` both words."""
+    """The name before a value; both words for names such as `access key`."""
     key: str = match["flag"] or match["key"]
     if key.lower() not in ("key", "keys"):
         return key
@@ -188,9 +187,9 @@ def _key(text: str, match: re.Match[str]) -> str:
 
 
 def _value(text: str, start: int, key: str, key_quote: str) -> _Hidden:
-    """Where the value of a secret name is. Empty if there is none to hide.
+    """The span of the value after a secret name; empty if there is nothing to replace.
 
-    A value that is no string takes the quotes of its name, so that JSON stays JSON.
+    The replacement of an unquoted value gets the quotes of its name, so that JSON stays valid.
     """
     quoted = _QUOTE.match(text, start)
     if quoted:
@@ -198,7 +197,7 @@ def _value(text: str, start: int, key: str, key_quote: str) -> _Hidden:
     replacement = f"{key_quote}{REDACTED}{key_quote}"
     if _OPENING.match(text, start):
         offsets = _OFFSETS.match(text, start)
-        if offsets:  # of a topic that is named like a secret
+        if offsets:  # Kafka offsets of a topic with a secret name
             return _Hidden(offsets.end(), offsets.end())
         end = _closing_bracket(text, start)
         rest = _WORD.match(text, end)
@@ -210,10 +209,10 @@ def _value(text: str, start: int, key: str, key_quote: str) -> _Hidden:
 
 
 def _closing_quote(text: str, start: int, escape: str, mark: str) -> int:
-    """Where the string ends that was opened before `start`; the end of the text if it does not.
+    """The position of the closing quote for a string that starts at `start`; else the text's end.
 
-    A quote that is opened by `\\"` is closed by one of as many backslashes, after any number of
-    escaped ones: of 2 more for a plain quote, of 4 more for `\\"`, and so on.
+    A quote that is opened with n backslashes is closed by the first quote with n backslashes, not
+    counting the escaped backslashes before it, which are a multiple of 2 (n + 1).
     """
     opened = len(escape)
     for match in _QUOTES[mark].finditer(text, start):
@@ -223,7 +222,7 @@ def _closing_quote(text: str, start: int, escape: str, mark: str) -> int:
 
 
 def _closing_bracket(text: str, start: int) -> int:
-    """Behind the bracket that closes the one at `start`; the end of the text if there is none."""
+    """The position after the bracket that closes the one at `start`; else the text's end."""
     depth = 0
     position = start
     while match := _QUOTE_OR_BRACKET.search(text, position):
@@ -239,7 +238,7 @@ def _closing_bracket(text: str, start: int) -> int:
 
 
 def _credentials(text: str) -> Iterator[_Hidden]:
-    """`user:password` of URLs, and the password where there is no scheme."""
+    """The span of `user:password` in URLs, or of the password if there is no scheme."""
     if "@" not in text:
         return
     for word in _NO_WHITESPACE_OR_QUOTE.finditer(text):
@@ -256,10 +255,10 @@ def _credentials(text: str) -> Iterator[_Hidden]:
 
 
 def _credentials_in_urls(text: str, first: int, stop: int, last: int) -> Iterator[_Hidden]:
-    """What is between `//` and the last `@` before the path: a password may hold an `@` too.
+    """The spans between `//` and the last `@` before the path; a password may contain `@`.
 
-    `first` is where the first `://` is, `last` the last `@`, before `stop`. A `/` belongs to the
-    password where what is before it is no port.
+    `first` is the position of the first `://`, `last` that of the last `@` before `stop`. A `/`
+    belongs to the password if the text before it is not a port.
     """
     position = first
     while 0 <= position < last:
@@ -304,7 +303,7 @@ def _is_telling(secret: str) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is written: plainly, in JSON, in a Python literal, in a URL."""
+    """The forms of a secret: plain, in JSON, in a Python literal, in a URL."""
     yield secret
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
@@ -321,4 +320,4 @@ def _compiled(rule: str | None) -> re.Pattern[str] | None:
 
 
 DEFAULT_REDACTOR = Redactor()
-"""For texts of no query: it knows Spark's default rule and our names."""
+"""For texts outside of queries: the built-in pattern only."""

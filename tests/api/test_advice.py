@@ -90,7 +90,7 @@ def test_a_read_limit_does_not_apply_to_a_planned_batch(
     write_struck(first, FaultPoint.AFTER_OFFSET_LOG, 0)
     with pytest.raises(StreamingQueryException):
         first.start(checkpointLocation=str(checkpoint)).awaitTermination()
-    assert "applies from the batch after it" not in caplog.text
+    assert "applies from the next batch on" not in caplog.text
     writer = write_stream(read_stream(Numbers(9, at_most=2), session)).format("noop").stepped()
     query = writer.start(checkpointLocation=str(checkpoint))
     progress = query.step()
@@ -98,4 +98,4 @@ def test_a_read_limit_does_not_apply_to_a_planned_batch(
     assert progress.numInputRows == 9
     [warning] = [r.message for r in caplog.records if "planned by an earlier run" in r.message]
     assert "Batch 0 was planned" in warning
-    assert "the read limit MaxRows: 2 of Numbers[python] applies from the batch after it" in warning
+    assert "the read limit MaxRows: 2 of Numbers[python] applies from the next batch on" in warning

@@ -1,4 +1,4 @@
-"""Sources of numbers, V1 and V2, and a query plan that keeps their rows by batch."""
+"""V1 and V2 sources of numbers, and a query plan that keeps the rows of each batch."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class NumberStream(_Numbers, MicroBatchStream):
 
 
 class NumberBatch(MemoryBatch):
-    """A batch that hands its rows to the plan's output."""
+    """A batch that writes its rows to the plan's `output`."""
 
     def __init__(self, plan: NumberPlan, request: BatchRequest) -> None:
         super().__init__(request, has_state=plan.has_state)
@@ -109,7 +109,7 @@ class NumberBatch(MemoryBatch):
 
 
 class NumberPlan(QueryPlan):
-    """The query: every row of every source goes to `output`, by batch."""
+    """A query that writes all rows of all sources to `output`, by batch."""
 
     def __init__(self, sources: Sequence[DataStream], calls: list[str]) -> None:
         self._sources = sources

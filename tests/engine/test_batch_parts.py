@@ -1,4 +1,4 @@
-"""How a batch is cut: by files, by records, by asking the source."""
+"""How a batch is split: by files, by records, by read limits."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def at(value: Any) -> Offset:
     return SerializedOffset(json.dumps(value, separators=(",", ":")))
 
 
-class Asked(Source):
-    """A source that answers as a test has it; from no start it begins at `first`."""
+class ScriptedSource(Source):
+    """A source whose `latest_offset` is a function of the test; without a start from `first`."""
 
     def __init__(
         self, answer: Callable[[Any, int], Any], first: Any = 0, limit: ReadLimit | None = None
@@ -100,7 +100,7 @@ def plus(start: int, count: int) -> int:
 
 
 def pieces(part: SourcePart) -> list[SourcePart]:
-    """A part, cut until nothing can be cut any more."""
+    """The minimal parts of a part."""
     halves = part.halves()
     return [part] if halves is None else [*pieces(halves[0]), *pieces(halves[1])]
 
@@ -116,9 +116,9 @@ def ranges(part: SourcePart) -> list[tuple[Any, Any]]:
     return found
 
 
-def test_files_are_cut_down_to_one() -> None:
+def test_files_are_split_down_to_one() -> None:
     files = tuple(SourceFile(f"file:///in/{n}", n) for n in range(5))
-    part = FilesPart(Asked(plus), "0", files)
+    part = FilesPart(ScriptedSource(plus), "0", files)
     assert (part.size, part.unit, part.is_empty) == (5, "file", False)
     assert [piece.files for piece in pieces(part) if isinstance(piece, FilesPart)] == [
         (file,) for file in files
@@ -128,22 +128,22 @@ def test_files_are_cut_down_to_one() -> None:
 
 
 @pytest.mark.parametrize("start", [None, 0])
-def test_numbers_are_cut_where_the_source_ends_a_batch(start: int | None) -> None:
-    source = Asked(plus)
+def test_numbers_are_split_where_the_source_ends_a_batch(start: int | None) -> None:
+    source = ScriptedSource(plus)
     part = OffsetsPart(source, None if start is None else at(start), at(5))
     assert ranges(part) == [(start, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     assert all(isinstance(limit, ReadMaxRows) for limit in source.limits)
 
 
-def test_what_has_come_since_is_not_in_it() -> None:
-    """A source whose rows are sparse among its offsets goes beyond the end under a large limit."""
-    part = OffsetsPart(Asked(lambda start, count: start + 100 * count), at(0), at(250))
+def test_data_that_arrived_later_is_not_included() -> None:
+    """Under a large limit a source with sparse rows returns an offset after the end."""
+    part = OffsetsPart(ScriptedSource(lambda start, count: start + 100 * count), at(0), at(250))
     assert ranges(part) == [(0, 100), (100, 200), (200, 250)]
 
 
-def test_offsets_whose_order_nobody_knows_are_walked_through() -> None:
+def test_offsets_without_a_known_order_are_requested_one_by_one() -> None:
     names = ["a", "x", "c", "b", "later"]
-    source = Asked(lambda start, count: names[min(names.index(start) + count, 4)])
+    source = ScriptedSource(lambda start, count: names[min(names.index(start) + count, 4)])
     part = OffsetsPart(source, at("a"), at("b"))
     assert part.size is None
     assert ranges(part) == [("a", "x"), ("x", "c"), ("c", "b")]
@@ -158,12 +158,12 @@ def test_offsets_whose_order_nobody_knows_are_walked_through() -> None:
         lambda start, count: None,
     ],
 )
-def test_a_source_that_heeds_no_limit_cannot_be_cut(answer: Callable[[Any, int], Any]) -> None:
-    assert OffsetsPart(Asked(answer), at(0), at(8)).halves() is None
+def test_a_source_that_ignores_limits_cannot_be_split(answer: Callable[[Any, int], Any]) -> None:
+    assert OffsetsPart(ScriptedSource(answer), at(0), at(8)).halves() is None
 
 
-def test_a_source_without_admission_control_cannot_be_cut() -> None:
-    class Rate(Asked):
+def test_a_source_without_admission_control_cannot_be_split() -> None:
+    class Rate(ScriptedSource):
         @property
         def supports_admission_control(self) -> bool:
             return False
@@ -171,15 +171,15 @@ def test_a_source_without_admission_control_cannot_be_cut() -> None:
     assert OffsetsPart(Rate(plus), at(0), at(8)).halves() is None
 
 
-def test_a_source_is_asked_in_its_own_kind_of_limit() -> None:
+def test_the_kind_of_limit_is_that_of_the_source() -> None:
     both = CompositeReadLimit((ReadMaxBytes(10), ReadMaxFiles(1000)))
-    source = Asked(plus, limit=both)
+    source = ScriptedSource(plus, limit=both)
     assert OffsetsPart(source, at(0), at(8)).halves() is not None
     assert source.limits == [ReadMaxFiles(4)]
 
 
 @pytest.mark.parametrize("start", [None, {"clicks": {"0": 10, "1": 7}}])
-def test_kafka_is_cut_by_records(start: Any) -> None:
+def test_kafka_is_split_by_records(start: Any) -> None:
     stream = Kafka({"clicks": {"0": 10, "1": 7}})
     end = {"clicks": {"0": 11, "1": 10}}
     part = OffsetsPart(stream, None if start is None else at(start), at(end))
@@ -192,8 +192,8 @@ def part_of(source: DataStream, start: int, end: int) -> OffsetsPart:
     return OffsetsPart(source, at(start), at(end))
 
 
-def test_all_sources_are_cut_and_told_apart_at_the_end() -> None:
-    one, two = Asked(plus), Asked(plus)
+def test_all_sources_are_split_and_finally_separated() -> None:
+    one, two = ScriptedSource(plus), ScriptedSource(plus)
     whole = BatchPart((part_of(one, 0, 2), part_of(two, 5, 6)))
     first, second = whole.halves() or pytest.fail("not cut")
     assert first == BatchPart((part_of(one, 0, 1), part_of(two, 5, 5)), is_last=False)

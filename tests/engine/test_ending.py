@@ -1,4 +1,4 @@
-"""The end of a query: what it dies of, what is let go of, and what is left."""
+"""The end of a query: its error, the release of its resources, its temporary checkpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.memory_world.sources import Abilities
 
 
 def failed(query: StreamExecution) -> StreamFailedError:
-    """Start a query that is to die, and wait for it."""
+    """Start a query that fails, and return its error."""
     query.start()
     with pytest.raises(StreamFailedError) as caught:
         query.await_termination(PATIENCE)
@@ -40,7 +40,7 @@ def failed(query: StreamExecution) -> StreamFailedError:
     return caught.value
 
 
-# Dying.
+# Failing.
 
 
 def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptureFixture) -> None:
@@ -74,7 +74,7 @@ def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptur
     assert f"Query {identity} terminated with error" in caplog.text
 
 
-def test_a_failure_is_told_to_listeners_and_everything_is_let_go_of() -> None:
+def test_a_failure_is_posted_to_listeners_and_resources_are_released() -> None:
     world = World()
     world.add_source("a", range(3))
     world.plan.on_run = failing
@@ -92,7 +92,7 @@ def test_a_failure_is_told_to_listeners_and_everything_is_let_go_of() -> None:
     assert world.checkpoint.commit_log.list_batches() == []
 
 
-def test_an_end_without_failure_is_told_without_one() -> None:
+def test_the_terminated_event_of_a_successful_query_has_no_exception() -> None:
     world = World()
     world.add_source("a", range(3))
     query = world.query(OneTimeTrigger())
@@ -105,7 +105,7 @@ def test_an_end_without_failure_is_told_without_one() -> None:
     assert query.reporter.status.message == "Stopped"
 
 
-def test_a_query_whose_plan_cannot_be_made_dies_before_it_is_initialized() -> None:
+def test_a_query_whose_plan_fails_ends_before_it_is_initialized() -> None:
     world = World()
 
     def refuse(identity: QueryIdentity) -> QueryPlan:
@@ -136,7 +136,7 @@ def test_a_session_that_cannot_be_entered_ends_the_query_and_not_the_caller() ->
 
 
 class Unschedulable(Trigger):
-    """A trigger that cannot run the sources it is given."""
+    """A trigger whose `schedule` raises."""
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
         raise ValueError("no such calendar")
@@ -161,7 +161,7 @@ def test_available_now_falls_back_to_one_batch(caplog: pytest.LogCaptureFixture)
     assert "Falling back to single batch execution" in caplog.text
 
 
-def test_available_now_wraps_where_that_is_allowed(caplog: pytest.LogCaptureFixture) -> None:
+def test_available_now_wraps_sources_if_allowed(caplog: pytest.LogCaptureFixture) -> None:
     world = World(Settings(available_now_wrapper=True))
     world.add_stream("a", range(5), Abilities(admission_control=True))
     query = world.query(AvailableNowTrigger())
@@ -171,7 +171,7 @@ def test_available_now_wraps_where_that_is_allowed(caplog: pytest.LogCaptureFixt
     assert "Activating the wrapper implementation" in caplog.text
 
 
-def test_every_step_of_ending_is_tried_whatever_became_of_the_others(
+def test_every_step_of_the_end_runs_even_if_others_fail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -210,7 +210,7 @@ def test_every_step_of_ending_is_tried_whatever_became_of_the_others(
         (False, True, False, True),
     ],
 )
-def test_a_temporary_checkpoint_is_deleted_unless_the_query_died(
+def test_a_temporary_checkpoint_is_deleted_unless_the_query_failed(
     temporary: bool, force: bool, fails: bool, kept: bool
 ) -> None:
     world = World(replace(Settings(), force_delete_temporary_checkpoint=force))
@@ -226,7 +226,7 @@ def test_a_temporary_checkpoint_is_deleted_unless_the_query_died(
     assert world.files.exists("metadata") is kept
 
 
-def test_a_temporary_checkpoint_that_cannot_be_deleted_is_warned_of(
+def test_a_temporary_checkpoint_that_cannot_be_deleted_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -239,7 +239,7 @@ def test_a_temporary_checkpoint_that_cannot_be_deleted_is_warned_of(
     assert f"Cannot delete {world.checkpoint.root}" in caplog.text
 
 
-def test_an_entry_written_by_another_run_meanwhile_kills_the_query() -> None:
+def test_an_entry_written_by_another_run_fails_the_query() -> None:
     world = World()
     source = world.add_source("a", range(3))
     query = world.query()

@@ -1,4 +1,4 @@
-"""The text of an error, whole and as one line."""
+"""The message of an error, complete or as one line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KeyError: 'customer_id'
 """
 
 
-def test_an_error_is_told_by_its_class_and_its_message() -> None:
+def test_the_text_of_an_error_is_its_class_and_message() -> None:
     assert error_text(KeyError("customer_id")) == "KeyError: 'customer_id'"
     assert error_text(AssertionError()) == "AssertionError"
 
 
-def test_an_error_of_penstock_s_is_told_as_spark_tells_it() -> None:
+def test_the_text_of_a_penstock_error_is_its_message() -> None:
     condition = Condition("NAME", "42K03", {"a": "b"})
     error = MissingMetadataError("It is not there.", condition, "Restore it.")
     assert error_text(error) == "[NAME] It is not there. SQLSTATE: 42K03\nRestore it."

@@ -1,4 +1,4 @@
-"""The boundaries of the protocol: each is passed, in order, and a strike at each is survived."""
+"""The fault points: each is reached, in order, and a query recovers from a fault at each."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ END = [FaultPoint.BEFORE_STOP_SOURCES, FaultPoint.AFTER_STOP_SOURCES]
 
 
 class CrashError(BaseException):
-    """The end of the process, as far as the engine can tell."""
+    """Stands for the end of the process."""
 
 
 def run(world: World, faults: RecordingFaults) -> None:
-    """The query up to all that is available; one that dies is fine."""
+    """Run a query over all available data; it may fail."""
     with contextlib.suppress(StrikeError):
         query = world.query(AvailableNowTrigger(), faults=faults)
         query.start()
@@ -56,7 +56,7 @@ def run(world: World, faults: RecordingFaults) -> None:
 
 
 def three_batches(world: World, faults: RecordingFaults) -> dict[int, list[int]]:
-    """Three runs, each with one more row, so that the third batch has old ones to purge."""
+    """Three runs, each with one more row, so that the third batch purges old entries."""
     output: dict[int, list[int]] = {}
     for rows in (1, 2, 3):
         again = World(world.settings, world.files, world.clock)
@@ -75,7 +75,7 @@ def test_the_points_are_reached_in_the_documented_order() -> None:
     }
     resumed = START[1:]
     assert batches[0] == [*resumed, *ASK, *DECIDE, *RUN]
-    # A run that ends asks once more, about the batch that the next run then begins with.
+    # At its end a run requests offsets once more, for the first batch of the next run.
     assert batches[1] == [*ASK, *resumed, *ASK, *DECIDE, *LET_GO, *RUN]
     assert batches[2] == [*ASK, *resumed, *ASK, *DECIDE, *LET_GO, *PURGE, *RUN]
     of_the_run = [point for point, batch_id in faults.reached if batch_id == -1]
@@ -86,18 +86,18 @@ def test_the_order_of_the_names_is_the_order_of_a_batch() -> None:
     assert list(FaultPoint) == [*BEGIN, *START, *ASK, *DECIDE, *LET_GO, *PURGE, *RUN, *END]
 
 
-def test_every_name_is_its_own_in_small_letters() -> None:
+def test_every_value_is_its_name_in_lower_case() -> None:
     assert all(point.value == point.name.lower() for point in FaultPoint)
 
 
-def test_without_faults_every_point_is_passed() -> None:
+def test_without_faults_every_point_is_reached() -> None:
     for point in FaultPoint:
         NO_FAULTS.reach(point, 0)
 
 
 @pytest.mark.parametrize("point", list(FaultPoint))
 @pytest.mark.parametrize("batch_id", [-1, 0, 1, 2])
-def test_a_strike_at_any_point_loses_nothing_and_repeats_only_whole_batches(
+def test_a_fault_at_any_point_loses_nothing_and_repeats_only_whole_batches(
     point: FaultPoint, batch_id: int
 ) -> None:
     world = World(KEEP_ONE)
@@ -114,7 +114,7 @@ def test_a_strike_at_any_point_loses_nothing_and_repeats_only_whole_batches(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_even_a_crash_while_ending_releases_those_who_wait() -> None:
+def test_even_a_crash_at_the_end_wakes_waiting_threads() -> None:
     world = World()
     world.add_stream("a", range(3), ABLE)
     crash = RecordingFaults((FaultPoint.BEFORE_STOP_SOURCES, -1), CrashError())

@@ -1,4 +1,4 @@
-"""Every record made on a query's thread says whose it is."""
+"""Every log record made on a query's thread names its query and batch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _logger = logging.getLogger("some.application")
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_pytest_has_it(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """PySpark's loggers give every handler there is their own format, for good."""
+def _default_logging(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Use the default format, which PySpark may have replaced, and restore the record factory."""
     before = logging.getLogRecordFactory()
     caplog.handler.setFormatter(logging.Formatter())
     leave_query()
@@ -45,7 +45,7 @@ def last(caplog: pytest.LogCaptureFixture, message: str = "said") -> logging.Log
     return caplog.records[-1]
 
 
-def test_a_record_of_no_query(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_outside_of_queries(caplog: pytest.LogCaptureFixture) -> None:
     install_record_factory()
     assert marks(last(caplog)) == (NONE, NONE, NONE, NONE)
 
@@ -60,7 +60,7 @@ def test_a_record_of_a_query(caplog: pytest.LogCaptureFixture) -> None:
     assert marks(last(caplog)) == (NONE, NONE, NONE, NONE)
 
 
-def test_other_threads_are_of_no_query(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_other_threads_have_no_query(caplog: pytest.LogCaptureFixture) -> None:
     enter_query(LogContext("id", "run", "name"))
     thread = threading.Thread(target=_logger.warning, args=("elsewhere",))
     thread.start()
@@ -69,7 +69,7 @@ def test_other_threads_are_of_no_query(caplog: pytest.LogCaptureFixture) -> None
     assert marks(last(caplog)) == ("id", "run", "name", NONE)
 
 
-def test_a_factory_that_was_there_still_makes_the_records(
+def test_an_existing_record_factory_is_still_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     before = logging.getLogRecordFactory()
@@ -89,7 +89,7 @@ def test_a_factory_that_was_there_still_makes_the_records(
     assert marks(record) == (NONE, NONE, NONE, NONE)
 
 
-def test_what_is_said_in_a_batch_says_which(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_in_a_batch_have_its_id(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     world = World()
     world.add_stream("a", range(3), Abilities(available_now=True, admission_control=True))
@@ -139,7 +139,7 @@ def test_tracebacks_in_our_records_have_no_secrets(caplog: pytest.LogCaptureFixt
     assert plain.exc_info is not None
 
 
-def test_records_of_others_are_theirs(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_other_loggers_are_not_changed(caplog: pytest.LogCaptureFixture) -> None:
     install_record_factory()
     _logger.warning("password=hunter2")
     logging.getLogger("penstocking").warning("password=hunter2")

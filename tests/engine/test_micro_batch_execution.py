@@ -1,4 +1,4 @@
-"""What one trigger does, and what a query says of itself meanwhile."""
+"""The steps of one trigger, and the status messages during it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.memory_world.sources import Abilities
 
 
 class Statuses:
-    """Writes down every status message of a query."""
+    """Records every status message of a query."""
 
     def __init__(self, runtime: QueryRuntime) -> None:
         self.messages: list[str] = []
@@ -38,7 +38,7 @@ class Statuses:
 
 
 class Waits(threading.Event):
-    """An event that writes down how long it is waited for."""
+    """An event that records the timeouts of its waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Waits(threading.Event):
 
 
 class Stepped:
-    """An engine that is called trigger by trigger, on this thread."""
+    """Runs an engine one trigger at a time, on this thread."""
 
     def __init__(self, world: World, trigger: Trigger | None = None) -> None:
         self.world = world
@@ -71,13 +71,13 @@ class Stepped:
         self.active = False
 
     def trigger(self) -> list[str]:
-        """Run a trigger; the status messages of it."""
+        """Run a trigger; returns its status messages."""
         self.statuses.messages.clear()
         self.engine.run_activated_stream()
         return list(self.statuses.messages)
 
 
-def test_a_trigger_with_data_runs_a_batch_and_says_so() -> None:
+def test_a_trigger_with_data_runs_a_batch_and_sets_the_status() -> None:
     world = World()
     world.add_source("a", range(3))
     stepped = Stepped(world)
@@ -109,7 +109,7 @@ def test_a_trigger_without_data_waits_and_stays_at_its_batch() -> None:
     assert world.plan.output == {}
 
 
-def test_a_trigger_that_only_cleans_up_says_so() -> None:
+def test_a_trigger_without_data_that_cleans_up_sets_the_status() -> None:
     world = World()
     world.add_source("a", range(3))
     world.plan.operators = ["w"]
@@ -157,7 +157,7 @@ def test_start_offsets_are_populated_on_the_first_trigger_only(
     assert sorted(world.plan.output) == [0, 1, 2]
 
 
-def test_an_uncommitted_batch_is_run_before_sources_are_asked() -> None:
+def test_an_uncommitted_batch_is_run_before_sources_are_called() -> None:
     world = World()
     world.add_source("a", range(10))
     world.log_offsets(0, "4", watermark_ms=7, timestamp_ms=123)
@@ -169,7 +169,9 @@ def test_an_uncommitted_batch_is_run_before_sources_are_asked() -> None:
     assert (request.metadata.batch_watermark_ms, request.metadata.batch_timestamp_ms) == (7, 123)
 
 
-def test_available_now_ends_with_the_data_there_was(caplog: pytest.LogCaptureFixture) -> None:
+def test_available_now_ends_with_the_data_available_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("INFO")
     world = World()
     world.add_source("a", range(3))
@@ -183,7 +185,7 @@ def test_available_now_ends_with_the_data_there_was(caplog: pytest.LogCaptureFix
     ) in caplog.text
 
 
-def test_the_polling_delay_is_waited_only_where_there_was_nothing_to_do() -> None:
+def test_the_polling_delay_applies_only_after_a_trigger_without_a_batch() -> None:
     world = World(Settings(polling_delay_ms=70))
     source = world.add_source("a")
     stepped = Stepped(world)
@@ -194,7 +196,7 @@ def test_the_polling_delay_is_waited_only_where_there_was_nothing_to_do() -> Non
     assert stepped.waits.seconds == [0.07]
 
 
-def test_waiters_are_told_after_the_report() -> None:
+def test_waiting_threads_are_woken_after_the_report() -> None:
     world = World()
     world.add_source("a", range(3))
     stepped = Stepped(world)
@@ -219,7 +221,7 @@ def test_once_takes_everything_in_one_batch(caplog: pytest.LogCaptureFixture) ->
     assert "is ignored when Trigger.Once is used" in caplog.text
 
 
-def test_available_now_heeds_limits_up_to_what_was_there() -> None:
+def test_available_now_applies_limits_up_to_the_data_at_the_start() -> None:
     world = World()
     stream = world.add_stream(
         "a", range(5), Abilities(admission_control=True, available_now=True, limit=ReadMaxRows(2))
@@ -245,7 +247,7 @@ def test_available_now_runs_batches_without_data_too() -> None:
     assert world.plan.output == {0: [0, 1, 2], 1: []}
 
 
-def test_a_query_goes_on_where_the_last_run_ended_whatever_its_trigger() -> None:
+def test_a_query_continues_after_the_last_run_with_any_trigger() -> None:
     first = World()
     first.add_source("a", range(3))
     query = first.query(OneTimeTrigger())

@@ -1,7 +1,7 @@
 """Sources, plans and sinks that raise or hang, stops in every phase, clocks that jump.
 
-Whatever happens in a run, the next one on the same checkpoint makes it good: each row in exactly
-one batch, no gap in the ids.
+Whatever happens in a run, after the next one on the same checkpoint each row is in exactly one
+batch, and the batch ids have no gap.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ ONE_A_BATCH = Abilities(
 
 
 def world_on(files: CheckpointFiles) -> World:
-    """A process on a checkpoint: one source of five rows, one a batch."""
+    """A process on a checkpoint: one source with five rows, one per batch."""
     world = World(Settings(polling_delay_ms=1, min_batches_to_retain=2), files)
     world.add_stream("a", ROWS, ONE_A_BATCH)
     return world
 
 
 def run(world: World) -> StreamExecution:
-    """A run over all there is, until it ends, however it does."""
+    """Run a query over all available data; it may fail."""
     query = world.query(AvailableNowTrigger())
     query.start()
     with contextlib.suppress(StreamFailedError):
@@ -50,7 +50,7 @@ def run(world: World) -> StreamExecution:
 
 
 def resumes(files: CheckpointFiles, seen: dict[int, list[int]]) -> None:
-    """A last run, undisturbed; then every row is in exactly one batch."""
+    """Run a query without a fault: then every row is in exactly one batch."""
     last = world_on(files)
     assert run(last).failure is None
     output = {**seen, **last.plan.output}
@@ -84,11 +84,11 @@ CALLS: list[tuple[type, str]] = [
 
 
 class BrokenError(Exception):
-    """What a misbehaving call raises."""
+    """Raised by a misbehaving call."""
 
 
 class Misbehaving:
-    """Does something else at one call of a method, counted over all objects from 0."""
+    """Replaces one call of a method, counted from 0 over all objects."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, at: int) -> None:
         self.has_struck = False
@@ -113,7 +113,7 @@ class Misbehaving:
 @pytest.mark.parametrize(
     ("owner", "method"), CALLS, ids=lambda part: getattr(part, "__name__", part)
 )
-def test_an_error_at_any_call_is_the_querys_and_the_next_run_makes_it_good(
+def test_an_error_at_any_call_fails_the_query_and_the_next_run_recovers(
     monkeypatch: pytest.MonkeyPatch, owner: type, method: str, at: int
 ) -> None:
     files, seen = MemoryFiles(), {}
@@ -137,8 +137,8 @@ def test_an_error_at_any_call_is_the_querys_and_the_next_run_makes_it_good(
     resumes(files, seen)
 
 
-def test_every_call_can_strike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over two runs each of the calls is made at least once; else the test above shows nothing."""
+def test_every_call_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In two runs each of the calls is made at least once, so that the test above has effect."""
     for owner, method in CALLS:
         files = MemoryFiles()
         with monkeypatch.context() as patch:
@@ -162,7 +162,7 @@ SLOW = [
 @pytest.mark.parametrize(
     ("owner", "method"), SLOW, ids=lambda part: getattr(part, "__name__", part)
 )
-def test_a_call_that_hangs_is_cancelled_by_a_stop(
+def test_a_call_that_blocks_is_cancelled_by_a_stop(
     monkeypatch: pytest.MonkeyPatch, owner: type, method: str
 ) -> None:
     files = MemoryFiles()
@@ -183,7 +183,7 @@ def test_a_call_that_hangs_is_cancelled_by_a_stop(
 @pytest.mark.parametrize(
     ("owner", "method"), SLOW, ids=lambda part: getattr(part, "__name__", part)
 )
-def test_a_call_that_hangs_in_spite_of_a_stop_is_told(
+def test_a_call_that_blocks_during_a_stop_is_reported(
     monkeypatch: pytest.MonkeyPatch, owner: type, method: str
 ) -> None:
     files = MemoryFiles()
@@ -213,7 +213,7 @@ ON_THE_THREAD = [
 
 
 class HeldAt(FaultInjector):
-    """Holds the query where it first passes a point at or after a batch, until it is let go."""
+    """Blocks the query when it first reaches a point at or after a batch, until released."""
 
     def __init__(self, point: FaultPoint, batch_id: int) -> None:
         self._point, self._batch_id = point, batch_id
@@ -253,7 +253,7 @@ def test_a_stop_in_any_phase_is_no_failure_and_the_checkpoint_resumes(
 
 
 @pytest.mark.parametrize("jump_ms", [-86_400_000, 86_400_000])
-def test_a_clock_that_jumps_is_taken_as_it_is(jump_ms: int) -> None:
+def test_a_clock_that_jumps_is_used_as_it_is(jump_ms: int) -> None:
     files = MemoryFiles()
     world = world_on(files)
     world.clock.now_ms = 1_000_000_000
@@ -286,7 +286,7 @@ def test_a_clock_that_is_back_after_a_restart_does_not_move_the_watermark() -> N
 
 @pytest.mark.parametrize("point", HookPoint)
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_hook_that_raises_is_reported_and_kills_only_where_that_is_asked_for(
+def test_an_error_in_a_hook_is_logged_and_fails_the_query_only_if_strict(
     caplog: pytest.LogCaptureFixture, point: HookPoint, strict: bool
 ) -> None:
     def broken(_: object) -> None:

@@ -1,4 +1,4 @@
-"""The decision what the next batch is."""
+"""Constructing the next batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.engine.seam import BatchRequest
 from penstock.engine.settings import Settings
 from penstock.engine.start_offsets import populate_start_offsets
 from penstock.engine.stream_progress import StreamProgress
-from penstock.engine.unique_sources import standing_still
+from penstock.engine.unique_sources import for_available_now
 from penstock.engine.watermark import EventTimeStats
 from penstock.errors import ConcurrentUpdateError, MissingBatchError
 from tests.engine.numbers import NumberSource
@@ -28,17 +28,17 @@ from tests.memory_world.sources import Abilities
 
 
 def first_batch(runtime: QueryRuntime) -> BatchContext:
-    """The first batch of a new query, run."""
+    """Run the first batch of a new query."""
     context = populate_start_offsets(runtime)
     assert construct_next_batch(runtime, context)
     run_batch(runtime, context)
     return context.next()
 
 
-# (1) (2) Asking the sources.
+# (1) (2) Offsets of the sources.
 
 
-def test_the_available_offsets_are_what_the_sources_say() -> None:
+def test_the_available_offsets_are_those_of_the_sources() -> None:
     world = World()
     v1, v2 = world.add_source("v1", range(3)), world.add_stream("v2", range(5))
     context = BatchContext(batch_id=0)
@@ -90,7 +90,7 @@ def test_a_v1_source_with_admission_control_starts_from_nothing() -> None:
     assert context.end_offsets == context.latest_offsets == {}
 
 
-def test_a_stream_that_wont_say_has_no_latest_offset() -> None:
+def test_a_stream_that_does_not_report_it_has_no_latest_offset() -> None:
     world = World()
     silent = Abilities(admission_control=True, reports_latest=False)
     stream = world.add_stream("a", range(3), silent)
@@ -104,7 +104,7 @@ def test_a_wrapped_source_is_recorded_as_itself() -> None:
     world = World()
     stream = world.add_stream("a", range(3))
     runtime = world.runtime()
-    runtime.unique_sources = standing_still([stream])
+    runtime.unique_sources = for_available_now([stream])
     stream.rows.append(3)
     context = BatchContext(batch_id=0)
     assert construct_next_batch(runtime, context)
@@ -161,7 +161,7 @@ def test_the_metadata_are_the_watermark_and_the_time() -> None:
 # (4) Whether there is a batch.
 
 
-def test_without_new_data_there_is_no_batch_and_waiters_are_woken() -> None:
+def test_without_new_data_there_is_no_batch_and_waiting_threads_are_woken() -> None:
     world = World()
     world.add_source("a", range(3))
     runtime = world.runtime()
@@ -187,8 +187,8 @@ def test_without_new_data_there_is_no_batch_and_waiters_are_woken() -> None:
     assert not runtime.no_new_data
 
 
-def test_an_offset_that_went_back_is_new_data_too() -> None:
-    """The engine compares for equality and never for order: what is later is the source's."""
+def test_an_offset_that_decreased_is_new_data_too() -> None:
+    """The engine compares offsets for equality only; their order is known to the source alone."""
     world = World()
     source = world.add_source("a", range(3))
     context = BatchContext(batch_id=0, start_offsets=StreamProgress({source: LongOffset(9)}))
@@ -208,7 +208,7 @@ def stateful_world(settings: Settings | None = None) -> World:
     return world
 
 
-def test_a_moved_watermark_makes_a_batch_without_data() -> None:
+def test_an_advanced_watermark_causes_a_batch_without_data() -> None:
     world = stateful_world()
     runtime = world.runtime()
     context = first_batch(runtime)
@@ -227,7 +227,7 @@ def test_batches_without_data_can_be_turned_off() -> None:
     assert not construct_next_batch(runtime, context)
 
 
-def test_the_trace_line_says_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_trace_record_has_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(TRACE)
     world = stateful_world()
     runtime = world.runtime()
@@ -245,7 +245,7 @@ def test_the_trace_line_says_why(caplog: pytest.LogCaptureFixture) -> None:
 # (5) The write-ahead log.
 
 
-def test_the_batch_is_in_the_log_before_sources_hear_of_the_one_before(
+def test_the_batch_is_logged_before_the_previous_one_is_committed_to_sources(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
@@ -276,7 +276,7 @@ def test_the_first_batch_commits_nothing_to_sources() -> None:
     assert world.calls == ["a.get_offset"]
 
 
-def test_the_status_tells_what_it_is_doing() -> None:
+def test_the_status_shows_the_current_step() -> None:
     world = World()
     world.add_source("a", range(3))
     runtime = world.runtime()
@@ -309,14 +309,14 @@ def test_an_entry_of_another_run_is_a_concurrent_update() -> None:
     assert entry.offsets == ("1",)
 
 
-def test_a_batch_before_that_is_gone_is_an_error() -> None:
+def test_a_missing_previous_batch_is_an_error() -> None:
     world = World()
     world.add_source("a", range(3))
     with pytest.raises(MissingBatchError, match=r"^batch 4 doesn't exist$"):
         construct_next_batch(world.runtime(), BatchContext(batch_id=5))
 
 
-def test_old_entries_are_purged_beyond_those_to_be_kept() -> None:
+def test_entries_older_than_the_retained_ones_are_purged() -> None:
     world = World(Settings(min_batches_to_retain=2))
     source = world.add_source("a", range(1))
     runtime = world.runtime()

@@ -1,4 +1,4 @@
-"""The waits of a query that has nothing to do."""
+"""The waits of a query without new data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.engine.polling import Polling, WhenIdle
 
 
 class Waits(threading.Event):
-    """Writes down how long it is waited for, and takes no time."""
+    """Records the timeouts of waits, without waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ def waits() -> Waits:
     return Waits()
 
 
-def test_every_wait_is_the_polling_delay_where_it_does_not_back_off(waits: Waits) -> None:
+def test_without_back_off_every_wait_is_the_polling_delay(waits: Waits) -> None:
     polling = Polling(10, waits)
     for _ in range(500):
         polling.wait()
     assert set(waits.seconds) == {0.01}
 
 
-def test_waits_grow_to_ten_delays_and_never_beyond_a_tenth_of_the_silence(waits: Waits) -> None:
+def test_waits_grow_to_ten_delays_and_to_a_tenth_of_the_idle_time(waits: Waits) -> None:
     polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(500):
         polling.wait()
@@ -50,12 +50,12 @@ def test_data_makes_the_next_wait_a_short_one(waits: Waits) -> None:
     polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(200):
         polling.wait()
-    polling.end_silence()
+    polling.reset()
     polling.wait()
     assert waits.seconds[-2:] == [0.1, 0.01]
 
 
-def test_a_nudge_ends_one_wait_and_the_silence(waits: Waits) -> None:
+def test_a_nudge_ends_the_wait_and_resets_the_idle_time(waits: Waits) -> None:
     polling = Polling(10, waits, WhenIdle.BACK_OFF)
     for _ in range(200):
         polling.wait()
@@ -66,7 +66,7 @@ def test_a_nudge_ends_one_wait_and_the_silence(waits: Waits) -> None:
     assert waits.seconds[-2:] == [0.1, 0.01]
 
 
-def test_no_delay_stays_no_delay(waits: Waits) -> None:
+def test_a_delay_of_zero_never_waits(waits: Waits) -> None:
     polling = Polling(0, waits, WhenIdle.BACK_OFF)
     for _ in range(50):
         polling.wait()

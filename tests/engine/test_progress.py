@@ -1,4 +1,4 @@
-"""The record of a trigger, and its JSON as Spark has it."""
+"""The progress record of a trigger, and its JSON in Spark's form."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_phases_and_event_times_are_sorted_by_name() -> None:
     assert list(shown["eventTime"]) == ["avg", "watermark"]
 
 
-def test_what_there_is_nothing_of_is_left_out() -> None:
+def test_empty_fields_are_left_out() -> None:
     bare = progress(duration_ms={}, event_time={}, observed_metrics={}, state_operators=[])
     shown = bare.to_dict()
     assert not {"durationMs", "eventTime", "observedMetrics"} & set(shown)
@@ -139,7 +139,7 @@ def test_the_json_is_one_line_and_the_text_is_many() -> None:
     assert '\n  "id": "the-id"' in str(progress())
 
 
-def test_state_without_a_batch_is_there_and_did_nothing() -> None:
+def test_state_operators_without_a_batch_have_state_but_no_work() -> None:
     idle = STATE.without_execution().to_dict()
     assert idle == {
         **STATE.to_dict(),
@@ -165,5 +165,5 @@ def test_state_without_a_batch_is_there_and_did_nothing() -> None:
         (-1, "1969-12-31T23:59:59.999Z"),
     ],
 )
-def test_a_moment_is_shown_in_utc_to_the_millisecond(millis: int, shown: str) -> None:
+def test_a_timestamp_is_in_utc_with_milliseconds(millis: int, shown: str) -> None:
     assert format_timestamp(millis) == shown

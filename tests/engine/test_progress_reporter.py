@@ -1,4 +1,4 @@
-"""What the reporter makes of the triggers it is told of."""
+"""The progress and the events that the reporter produces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.engine.world import World
 
 
 class Triggers:
-    """A query of one source, trigger by trigger, on this thread."""
+    """Runs a query with one source, one trigger at a time, on this thread."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.world = World(settings or Settings(no_data_progress_interval_ms=100))
@@ -33,7 +33,7 @@ class Triggers:
         self.context: BatchContext | None = None
 
     def trigger(self, *rows: int, took: int = 0) -> StreamingQueryProgress | None:
-        """One trigger after so many new rows, which takes so long; its progress if it has one."""
+        """Run a trigger of the given duration, after new rows; returns its progress, if any."""
         before = len(self.reporter.recent_progress)
         self.source.rows.extend(rows)
         self.reporter.start_trigger()
@@ -63,10 +63,10 @@ def made(progress: StreamingQueryProgress | None) -> StreamingQueryProgress:
     return progress
 
 
-# A trigger that ran a batch.
+# A trigger with a batch.
 
 
-def test_a_batch_is_recorded_and_told_to_listeners(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_is_recorded_and_posted_to_listeners(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     triggers = Triggers()
     progress = made(triggers.trigger(1, 2, 3, took=2000))
@@ -103,7 +103,7 @@ def test_a_source_used_twice_is_recorded_once() -> None:
 def test_rates_are_over_the_time_between_triggers_and_the_time_of_this_one() -> None:
     triggers = Triggers()
     [first] = made(triggers.trigger(1, 2, took=1000)).sources
-    assert first.input_rows_per_second == 0.0  # there was no trigger before
+    assert first.input_rows_per_second == 0.0  # the first trigger
     assert first.processed_rows_per_second == 2.0
     triggers.world.clock.advance(1000)
     [second] = made(triggers.trigger(3, 4, 5, 6, took=500)).sources
@@ -160,7 +160,7 @@ def test_a_sink_that_does_not_count_is_recorded_so() -> None:
     assert made(triggers.trigger()).sink.num_output_rows == -1
 
 
-def test_a_trigger_cannot_be_finished_without_what_it_is_about() -> None:
+def test_a_trigger_cannot_be_finished_without_offsets_and_execution() -> None:
     triggers = Triggers()
     with pytest.raises(AssertionError, match="executed batch should provide"):
         triggers.reporter.finish_trigger(triggers.world.plan, BatchContext(), has_new_data=True)
@@ -168,10 +168,10 @@ def test_a_trigger_cannot_be_finished_without_what_it_is_about() -> None:
         triggers.reporter.finish_no_execution_trigger(triggers.world.plan, BatchContext())
 
 
-# A trigger that ran none.
+# A trigger without a batch.
 
 
-def test_the_first_trigger_without_data_is_recorded_and_not_told() -> None:
+def test_the_first_trigger_without_data_is_recorded_but_not_posted() -> None:
     triggers = Triggers()
     triggers.source.latest_offset = lambda start, limit: None  # type: ignore[method-assign]
     progress = made(triggers.trigger())
@@ -181,7 +181,7 @@ def test_the_first_trigger_without_data_is_recorded_and_not_told() -> None:
     assert triggers.world.session.events == []
 
 
-def test_an_idle_query_is_recorded_and_told_of_at_every_interval() -> None:
+def test_an_idle_query_is_recorded_and_posted_at_every_interval() -> None:
     triggers = Triggers(Settings(no_data_progress_interval_ms=100))
     triggers.trigger(1)
     clock = triggers.world.clock
@@ -207,7 +207,7 @@ def test_an_idle_query_is_logged_with_its_interval(caplog: pytest.LogCaptureFixt
     assert "Streaming query has been idle and waiting for new data more than 100 ms." in caplog.text
 
 
-def test_an_idle_record_has_the_state_and_no_work() -> None:
+def test_an_idle_record_has_state_but_no_work() -> None:
     triggers = Triggers()
     state = StateOperatorProgress({"numRowsTotal": 5, "numRowsUpdated": 2})
     triggers.world.plan.operators = ["w"]
@@ -222,7 +222,7 @@ def test_an_idle_record_has_the_state_and_no_work() -> None:
     assert idle.event_time == {"watermark": "1970-01-01T00:00:00.000Z"}
 
 
-# What is kept, what is said.
+# Retention, warnings, status.
 
 
 def test_recent_progress_is_bounded_as_in_spark() -> None:
@@ -235,7 +235,7 @@ def test_recent_progress_is_bounded_as_in_spark() -> None:
     assert nothing.reporter.last_progress is None
 
 
-def test_a_report_that_takes_longer_than_the_batch_is_warned_of(
+def test_a_report_that_takes_longer_than_the_batch_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     triggers = Triggers()

@@ -1,4 +1,4 @@
-"""Running a batch that is decided."""
+"""Running a constructed batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.world import World
 
 
 def decided(world: World, batch_id: int = 0) -> tuple[QueryRuntime, BatchContext]:
-    """A batch over all that the sources have, with the first of them read up to row 0."""
+    """A batch with all rows of the sources; the first source starts after row 0."""
     runtime = world.runtime()
     first = world.sources[0]
     ends = {source: LongOffset(2) for source in world.sources}
@@ -54,7 +54,7 @@ def test_the_steps_are_taken_in_order(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_source_without_new_data_is_not_asked() -> None:
+def test_get_batch_is_not_called_for_a_source_without_new_data() -> None:
     world = World()
     idle = world.add_source("idle", range(3))
     busy = world.add_source("busy", range(3))
@@ -107,7 +107,7 @@ def test_the_rows_of_the_sink_are_kept_if_it_counts(counts: bool, expected: int 
     assert context.output_rows == expected
 
 
-def test_the_commit_carries_the_watermark_that_the_batch_moved() -> None:
+def test_the_commit_has_the_watermark_after_the_batch() -> None:
     world = World()
     world.add_source("a", range(3))
     world.plan.operators = ["w"]
@@ -118,7 +118,7 @@ def test_the_commit_carries_the_watermark_that_the_batch_moved() -> None:
     assert context.metadata.batch_watermark_ms == 5
 
 
-def test_the_committed_offsets_move_on_with_the_commit() -> None:
+def test_the_committed_offsets_advance_with_the_commit() -> None:
     world = World()
     source = world.add_source("a", range(3))
     runtime, context = decided(world)

@@ -1,4 +1,4 @@
-"""Where a run begins: every state a checkpoint can be in."""
+"""The first batch of a run, for every state of the checkpoint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_empty_log_starts_a_new_query_at_batch_0(caplog: pytest.LogCaptureFix
     assert world.calls == []
 
 
-def test_a_new_query_with_named_sources_has_room_for_more_about_them() -> None:
+def test_a_new_query_with_named_sources_has_a_source_metadata_field() -> None:
     world = World()
     world.add_source("a")
     world.plan.names = ["a"]
@@ -104,7 +104,7 @@ def test_an_uncommitted_batch_starts_where_the_one_before_it_ends() -> None:
     assert world.plan.resumed_after == CommitMetadata(50)
 
 
-def test_v1_sources_idle_or_new_in_an_uncommitted_batch_are_asked_for_it() -> None:
+def test_v1_sources_without_data_in_an_uncommitted_batch_get_get_batch() -> None:
     world = World()
     world.add_source("idle", range(10))
     world.add_source("busy", range(10))
@@ -132,7 +132,7 @@ def test_an_uncommitted_batch_keeps_its_watermark_and_not_that_of_the_commit() -
 # The latest batch is committed.
 
 
-def test_a_committed_batch_is_followed_by_one_yet_to_be_constructed() -> None:
+def test_a_committed_batch_is_followed_by_one_that_is_not_constructed() -> None:
     world = World()
     v1, v2 = world.add_source("v1", range(10)), world.add_stream("v2", range(10))
     world.log_offsets(0, "3", "3")
@@ -147,7 +147,7 @@ def test_a_committed_batch_is_followed_by_one_yet_to_be_constructed() -> None:
     assert runtime.watermark.current_watermark == 30
 
 
-def test_only_v1_sources_are_asked_for_a_committed_batch_and_once() -> None:
+def test_only_v1_sources_get_get_batch_for_a_committed_batch_and_once() -> None:
     world = World()
     world.add_source("v1", range(10))
     world.add_stream("v2", range(10))
@@ -167,7 +167,7 @@ def test_the_watermark_is_the_larger_of_the_two_logs() -> None:
     assert runtime.watermark.current_watermark == 40
 
 
-# Logs that do not fit.
+# Logs that do not match.
 
 
 def test_a_missing_second_latest_batch_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +180,7 @@ def test_a_missing_second_latest_batch_is_an_error(caplog: pytest.LogCaptureFixt
     assert "The offset log for batch 6 doesn't exist, which is required" in caplog.text
 
 
-def test_a_commit_log_that_trails_by_more_than_one_is_warned_of(
+def test_a_commit_log_that_trails_by_more_than_one_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -227,7 +227,7 @@ def log_by_name(world: World, **offsets: str) -> None:
 
 
 def next_entry(world: World) -> OffsetSeq:
-    """What a restart logs next."""
+    """The entry that a restart logs next."""
     runtime = world.runtime()
     assert construct_next_batch(runtime, populate_start_offsets(runtime))
     entry = world.checkpoint.offset_log.get(1)
@@ -235,7 +235,7 @@ def next_entry(world: World) -> OffsetSeq:
     return entry
 
 
-def test_a_log_by_position_stays_one_though_the_sources_have_names() -> None:
+def test_a_log_by_position_keeps_its_format_if_the_sources_have_names() -> None:
     world = World()
     world.add_stream("a", range(10))
     world.plan.names = ["orders"]
@@ -245,7 +245,7 @@ def test_a_log_by_position_stays_one_though_the_sources_have_names() -> None:
     assert (entry.version, entry.offsets) == (1, ("9",))
 
 
-def test_a_log_by_name_stays_one_though_the_sources_have_none() -> None:
+def test_a_log_by_name_keeps_its_format_if_the_sources_have_none() -> None:
     world = World()
     world.add_stream("a", range(10))
     world.add_stream("b", range(10))
@@ -277,11 +277,11 @@ def test_source_evolution_is_refused_on_a_log_by_position() -> None:
         populate_start_offsets(world.runtime())
 
 
-# A number of partitions that has changed.
+# Repartitioning of the state.
 
 
 def repartitioned(world: World) -> None:
-    """A checkpoint whose batch 1 was to spread the state of batch 0 over more partitions."""
+    """A checkpoint whose batch 1 is an unfinished repartitioning of the state."""
     world.add_stream("a", range(10))
     for batch_id, partitions in enumerate("24"):
         conf = {**CONF, "spark.sql.shuffle.partitions": partitions}
@@ -299,7 +299,7 @@ def test_an_unfinished_repartitioning_is_not_run_as_a_batch() -> None:
         populate_start_offsets(world.runtime())
 
 
-def test_a_finished_repartitioning_is_gone_on_from() -> None:
+def test_a_query_continues_after_a_finished_repartitioning() -> None:
     world = World()
     repartitioned(world)
     world.log_commit(1)
@@ -315,7 +315,7 @@ def test_the_check_of_an_unfinished_repartitioning_can_be_turned_off() -> None:
 # Settings.
 
 
-def test_recorded_settings_win_over_those_of_the_session() -> None:
+def test_recorded_settings_override_those_of_the_session() -> None:
     world = World()
     world.add_source("a", range(10))
     world.plan.operators = ["x", "y"]
@@ -340,7 +340,7 @@ def test_an_entry_without_metadata_takes_the_settings_of_the_session() -> None:
 # Latest seen offsets.
 
 
-def test_sources_that_want_it_are_told_the_latest_offset_of_the_log() -> None:
+def test_sources_that_accept_it_get_the_latest_offset_of_the_log() -> None:
     world = World()
     told = world.add_stream("told", range(10), Abilities(latest_seen=True))
     world.sources.append(told)
@@ -353,14 +353,14 @@ def test_sources_that_want_it_are_told_the_latest_offset_of_the_log() -> None:
     assert plain.latest_seen is None
 
 
-def test_a_new_query_tells_no_source_anything() -> None:
+def test_a_new_query_sets_no_latest_seen_offset() -> None:
     world = World()
     stream = world.add_stream("a", range(10), Abilities(latest_seen=True))
     populate_start_offsets(world.runtime())
     assert stream.latest_seen is None
 
 
-def test_a_v1_source_cannot_be_told_the_latest_offset() -> None:
+def test_a_v1_source_cannot_accept_the_latest_offset() -> None:
     world = World()
     source = world.add_source("a", range(10))
     source.abilities = Abilities(latest_seen=True)

@@ -1,4 +1,4 @@
-"""Stopping a query: at once or at a batch boundary, in time or not."""
+"""Stopping a query: at once or at a batch boundary, within the time limit or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.memory_world.session import InterruptedCallError
 
 
 def held_in_a_batch(world: World, gate: Gate) -> StreamExecution:
-    """A query that is in the middle of its first batch."""
+    """A query that is blocked in its first batch."""
     world.add_source("a", range(3))
     world.plan.on_run = gate
     query = world.query()
@@ -26,7 +26,7 @@ def held_in_a_batch(world: World, gate: Gate) -> StreamExecution:
     return query
 
 
-def test_a_stop_at_once_cancels_what_runs(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_at_once_cancels_the_running_batch(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     world = World()
     query = held_in_a_batch(world, world.gate())
@@ -112,7 +112,7 @@ def test_a_stop_that_takes_too_long_is_an_error_and_may_be_tried_again() -> None
     assert query.await_termination(0)
 
 
-def test_a_bound_of_the_call_wins_over_the_setting() -> None:
+def test_the_timeout_of_the_call_overrides_the_setting() -> None:
     world = World(Settings(stop_timeout_ms=1_000_000))
     gate = world.gate(interruptible=False)
     query = held_in_a_batch(world, gate)
@@ -122,7 +122,7 @@ def test_a_bound_of_the_call_wins_over_the_setting() -> None:
     query.stop()
 
 
-def test_a_batch_that_finishes_in_spite_of_the_stop_is_the_last() -> None:
+def test_a_batch_that_finishes_during_the_stop_is_the_last() -> None:
     world = World()
     gate = world.gate(interruptible=False)
     query = held_in_a_batch(world, gate)
@@ -186,7 +186,7 @@ def test_a_stop_wakes_a_query_that_waits_for_its_interval() -> None:
     assert all(target % 1_000 == 0 for target in world.clock.awaited)
 
 
-def test_a_stop_releases_those_who_wait_for_data_to_be_processed() -> None:
+def test_a_stop_wakes_threads_in_process_all_available() -> None:
     world = World()
     query = held_in_a_batch(world, world.gate())
     waiting = threading.Thread(target=query.process_all_available)

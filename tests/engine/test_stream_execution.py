@@ -1,4 +1,4 @@
-"""The life of a query, from start to its end."""
+"""Starting a query and waiting for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.engine.world import ENDING, PATIENCE, World, failing
 # Starting.
 
 
-def test_start_returns_after_listeners_were_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_start_returns_after_the_started_event(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     world = World()
     world.add_source("a", range(3))
@@ -82,7 +82,7 @@ def test_the_plan_is_bound_on_the_querys_own_thread_and_once() -> None:
     assert query.logical_plan is world.plan
 
 
-def test_a_query_has_no_parts_before_it_is_initialized() -> None:
+def test_a_query_has_no_runtime_before_it_is_initialized() -> None:
     world = World()
     world.add_source("a", range(3))
     query = world.query()
@@ -104,7 +104,7 @@ def test_a_query_explains_its_last_batch() -> None:
 
 
 class Impatient(threading.Event):
-    """An event that is not there yet when it is first waited for."""
+    """An event whose first wait times out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ def test_a_wait_can_begin_before_the_query_is_initialized() -> None:
     query.stop()
 
 
-def test_a_wait_for_all_available_ends_when_the_query_dies() -> None:
+def test_a_wait_for_all_available_ends_when_the_query_fails() -> None:
     world = World()
     world.add_source("a", range(3))
     gate = world.gate()
@@ -198,7 +198,7 @@ def test_a_wait_for_all_available_ends_when_the_query_dies() -> None:
     assert errors == [query.failure]
 
 
-def test_a_wait_with_a_bound_says_whether_the_query_has_ended() -> None:
+def test_a_wait_with_a_timeout_returns_whether_the_query_has_ended() -> None:
     world = World()
     world.add_source("a", range(3))
     query = world.query()
@@ -230,10 +230,10 @@ def test_a_query_cannot_wait_for_itself() -> None:
     }
 
 
-def test_a_query_whose_plan_cannot_be_shown_any_more_has_failed_all_the_same(
+def test_a_failure_is_recorded_even_if_the_plan_cannot_be_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As when the JVM that holds the plan has died."""
+    """For example because the JVM has exited."""
     world = World()
     world.add_source("a", range(3))
     monkeypatch.setattr(type(world.plan), "__str__", lambda plan: failing("gone"))

@@ -62,7 +62,7 @@ def test_a_progress_looks_up_offsets_by_source() -> None:
     assert len(StreamProgress()) == 0
 
 
-def test_adding_makes_a_new_progress_in_which_the_updates_win() -> None:
+def test_adding_makes_a_new_progress_in_which_updates_take_precedence() -> None:
     old = StreamProgress({A: LongOffset(1)})
     new = old + {A: LongOffset(2), B: LongOffset(3)}
     assert dict(new) == {A: LongOffset(2), B: LongOffset(3)}
@@ -70,7 +70,7 @@ def test_adding_makes_a_new_progress_in_which_the_updates_win() -> None:
     assert dict(new + old) == {A: LongOffset(1), B: LongOffset(3)}
 
 
-def test_a_progress_is_apart_from_what_it_was_made_of() -> None:
+def test_a_progress_copies_its_argument() -> None:
     offsets: dict[DataStream, Offset] = {A: LongOffset(1)}
     progress = StreamProgress(offsets)
     offsets[A] = LongOffset(2)
@@ -130,7 +130,7 @@ def test_a_log_entry_with_names_is_matched_by_name() -> None:
     assert StreamProgress.from_offset_seq(entry, [A], ["new"]) == {}
 
 
-def test_sources_without_names_are_named_by_their_place() -> None:
+def test_sources_without_names_are_named_by_their_position() -> None:
     entry = OffsetSeq(("2", "1"), None, ("1", "0"))
     assert StreamProgress.from_offset_seq(entry, [A, B]) == {A: LongOffset(1), B: LongOffset(2)}
     assert StreamProgress.from_offset_seq(OffsetSeq(("2",), None, ("1",)), [A, B]) == {
@@ -141,5 +141,5 @@ def test_sources_without_names_are_named_by_their_place() -> None:
 @pytest.mark.parametrize("names", [("orders",), ("0", "users"), ("2",)])
 def test_sources_without_names_are_refused_a_log_of_other_names(names: tuple[str, ...]) -> None:
     entry = OffsetSeq(("1",) * len(names), None, names)
-    with pytest.raises(SourceCountError, match="have no names but their positions"):
+    with pytest.raises(SourceCountError, match="have no names and are identified"):
         StreamProgress.from_offset_seq(entry, [A, B])

@@ -1,4 +1,4 @@
-"""When batches run."""
+"""Triggers and their executors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def executor_of(
 
 
 class Runner:
-    """A batch runner of so many batches, each of which takes its time."""
+    """A batch runner for a number of batches, each with a duration."""
 
     def __init__(self, clock: ManualClock, *durations: int) -> None:
         self.clock = clock
@@ -76,7 +76,7 @@ def test_every_trigger_has_its_executor(trigger: Trigger, kind: type[TriggerExec
     assert type(executor_of(trigger)) is kind
 
 
-def test_available_now_is_one_batch_where_sources_cannot_stand_still() -> None:
+def test_available_now_is_one_batch_if_a_source_does_not_support_it() -> None:
     unable = NumberStream("a", range(5), [], Abilities(True, limit=ReadMaxRows(2)))
     schedule = schedule_of(AvailableNowTrigger(), unable, wraps=False)
     assert type(schedule.executor) is SingleBatchExecutor
@@ -94,7 +94,9 @@ def test_available_now_is_one_batch_where_sources_cannot_stand_still() -> None:
         (ManualTrigger(), WhenIdle.NEXT_TRIGGER),
     ],
 )
-def test_every_trigger_says_what_follows_an_idle_one(trigger: Trigger, when_idle: WhenIdle) -> None:
+def test_every_trigger_defines_what_follows_an_idle_trigger(
+    trigger: Trigger, when_idle: WhenIdle
+) -> None:
     assert schedule_of(trigger).when_idle is when_idle
 
 
@@ -106,16 +108,16 @@ def test_a_query_that_is_stepped_has_a_gate_for_each_run() -> None:
     assert interval.for_one_run() is interval
 
 
-def test_what_is_no_trigger_is_refused() -> None:
+def test_an_object_that_is_no_trigger_is_refused() -> None:
     with pytest.raises(UnknownTriggerError, match=r"^Unknown type of trigger: 5 seconds$"):
         World().query("5 seconds")  # type: ignore[arg-type]  # what is tested
 
 
-# A trigger that is defined elsewhere.
+# A user-defined trigger.
 
 
 class Twice(Trigger, TriggerExecutor):
-    """Two batches of at most one row of each source, then the end."""
+    """Two batches with at most one row of each source."""
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
         limited = [UniqueSource(source, ReadMaxRows(1), source) for source in sources]
@@ -126,7 +128,7 @@ class Twice(Trigger, TriggerExecutor):
         batch_runner()
 
 
-def test_a_trigger_needs_nothing_but_its_own_class() -> None:
+def test_a_user_defined_trigger_needs_only_its_class() -> None:
     world = World()
     world.add_stream("a", range(5), Abilities(admission_control=True))
     execution = world.query(Twice())
@@ -143,14 +145,14 @@ def test_an_interval_is_not_negative() -> None:
 # The executors.
 
 
-def test_once_is_one_batch_whatever_it_says() -> None:
+def test_once_is_one_batch_whatever_the_runner_returns() -> None:
     clock = ManualClock()
     runner = Runner(clock, 1, 1, 1)
     executor_of(OneTimeTrigger()).execute(runner)
     assert len(runner.started_at) == 1
 
 
-def test_available_now_is_batches_until_the_runner_says_no() -> None:
+def test_available_now_runs_batches_until_the_runner_returns_false() -> None:
     runner = Runner(ManualClock(), 1, 1, 1)
     executor_of(AvailableNowTrigger()).execute(runner)
     assert len(runner.started_at) == 3
@@ -173,7 +175,7 @@ def test_batches_start_at_multiples_of_the_interval(caplog: pytest.LogCaptureFix
     assert "falling behind" not in caplog.text
 
 
-def test_a_batch_that_overruns_delays_the_next_and_is_told(
+def test_a_batch_that_overruns_delays_the_next_and_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock(1_000)
@@ -197,7 +199,7 @@ def test_a_query_that_is_stopped_does_not_wait_for_its_interval() -> None:
     assert clock.now_ms == 1_000
 
 
-# The arithmetic.
+# The time of the next batch.
 
 
 @given(st.integers(0, 2**45), st.integers(1, 2**40))
@@ -223,7 +225,7 @@ def test_the_cases_of_sparks_own_suite(now: int, expected: int) -> None:
 # The machine's clock.
 
 
-def test_the_machines_clock_goes_on() -> None:
+def test_the_system_clock_advances() -> None:
     clock = SystemClock()
     first, elapsed = clock.time_millis(), clock.elapsed_millis()
     assert first > 1_600_000_000_000
@@ -231,7 +233,7 @@ def test_the_machines_clock_goes_on() -> None:
     assert clock.elapsed_millis() > elapsed
 
 
-def test_a_wait_for_the_past_is_none() -> None:
+def test_a_wait_for_a_past_time_returns_at_once() -> None:
     clock = SystemClock()
     now = clock.time_millis()
     assert clock.wait_till_time(now - 1, threading.Event()) >= now
@@ -251,7 +253,7 @@ def test_a_wait_ends_when_the_query_is_woken() -> None:
 
 
 class Awakened(threading.Event):
-    """An event that nobody sets, and on which nobody waits in vain: it notes how long."""
+    """An event that is never set and records the timeouts of waits, without waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -262,7 +264,7 @@ class Awakened(threading.Event):
         return False
 
 
-def test_a_clock_that_is_set_back_does_not_hold_a_wait_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_set_back_does_not_prolong_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([1_000_000, 1_000_000 - 86_400_000, 1_000_000 - 86_400_000])
     clock, wake = SystemClock(), Awakened()
     monkeypatch.setattr(clock, "time_millis", lambda: next(readings))
@@ -270,7 +272,7 @@ def test_a_clock_that_is_set_back_does_not_hold_a_wait_up(monkeypatch: pytest.Mo
     assert wake.waits == [60.0]
 
 
-def test_a_clock_that_is_set_on_ends_a_wait_when_it_is_looked_at(
+def test_a_clock_that_is_set_forward_ends_a_wait_at_the_next_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     readings = iter([1_000_000, 90_000_000, 90_000_000])
@@ -280,7 +282,7 @@ def test_a_clock_that_is_set_on_ends_a_wait_when_it_is_looked_at(
     assert wake.waits == [60.0]
 
 
-def test_a_clock_that_is_a_little_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_deviation_of_the_clock_continues_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([1_000_000, 1_059_970, 1_060_000, 1_060_000])
     clock, wake = SystemClock(), Awakened()
     monkeypatch.setattr(clock, "time_millis", lambda: next(readings))
@@ -288,5 +290,5 @@ def test_a_clock_that_is_a_little_slow_is_waited_for(monkeypatch: pytest.MonkeyP
     assert wake.waits == [60.0, 0.03]
 
 
-def test_a_clock_that_measures_nothing_better_measures_its_time() -> None:
+def test_the_default_of_elapsed_millis_is_the_time() -> None:
     assert ManualClock(7).elapsed_millis() == 7.0

@@ -1,4 +1,4 @@
-"""How much of each source a batch may take under each trigger."""
+"""The read limits of the sources under each trigger."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from penstock.engine.read_limit import (
     ReadMinRows,
 )
 from penstock.engine.unique_sources import (
-    all_can_stand_still,
-    standing_still,
+    all_support_available_now,
+    for_available_now,
     with_own_limits,
     without_limits,
 )
@@ -37,7 +37,7 @@ def stream(name: str = "a", abilities: Abilities | None = None, rows: int = 5) -
 # Processing time.
 
 
-def test_by_interval_every_source_goes_by_its_own_limit() -> None:
+def test_with_processing_time_every_source_has_its_own_limit() -> None:
     limited, plain = stream("a", LIMITED), NumberSource("b", [], [])
     unique = with_own_limits([limited, plain])
     assert [(u.stream, u.limit, u.original) for u in unique] == [
@@ -55,7 +55,7 @@ def test_a_source_used_twice_is_there_once_in_order() -> None:
 # Once.
 
 
-def test_once_ignores_read_limits_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_once_ignores_read_limits_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     limited = stream("a", LIMITED)
     [unique] = without_limits([limited])
     assert unique.limit == ALL_AVAILABLE
@@ -65,7 +65,7 @@ def test_once_ignores_read_limits_and_says_so(caplog: pytest.LogCaptureFixture) 
     )
 
 
-def test_once_says_nothing_of_a_source_without_limit(caplog: pytest.LogCaptureFixture) -> None:
+def test_once_logs_nothing_for_a_source_without_limit(caplog: pytest.LogCaptureFixture) -> None:
     [unique] = without_limits([stream()])
     assert unique.limit == ALL_AVAILABLE
     assert caplog.text == ""
@@ -74,11 +74,11 @@ def test_once_says_nothing_of_a_source_without_limit(caplog: pytest.LogCaptureFi
 # Available now.
 
 
-def test_available_now_holds_sources_that_can_stand_still(
+def test_available_now_prepares_sources_that_support_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     able = stream("a", LIMITED)
-    [unique] = standing_still([able])
+    [unique] = for_available_now([able])
     assert unique.stream is able
     assert unique.limit == ReadMaxRows(2)
     assert able.held_at == 4
@@ -87,7 +87,7 @@ def test_available_now_holds_sources_that_can_stand_still(
 
 def test_available_now_wraps_sources_that_cannot(caplog: pytest.LogCaptureFixture) -> None:
     unable = NumberStream("a", range(5), [], Abilities(True, limit=ReadMaxRows(2)))
-    [unique] = standing_still([unable])
+    [unique] = for_available_now([unable])
     assert isinstance(unique.stream, AvailableNowDataStreamWrapper)
     assert unique.original is unable
     assert unique.limit == ALL_AVAILABLE
@@ -98,12 +98,12 @@ def test_available_now_wraps_sources_that_cannot(caplog: pytest.LogCaptureFixtur
     ) in caplog.text
 
 
-def test_every_source_that_cannot_stand_still_is_told_of(
+def test_every_source_without_support_for_available_now_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert all_can_stand_still([stream("a", LIMITED)])
+    assert all_support_available_now([stream("a", LIMITED)])
     assert caplog.text == ""
-    assert not all_can_stand_still([stream("a", LIMITED), stream("b"), stream("c")])
+    assert not all_support_available_now([stream("a", LIMITED), stream("b"), stream("c")])
     for name in "bc":
         assert f"source [Numbers[{name}]] does not support Trigger.AvailableNow" in caplog.text
     assert "Numbers[a]" not in caplog.text
@@ -122,7 +122,7 @@ def test_every_source_that_cannot_stand_still_is_told_of(
     ],
     ids=str,
 )
-def test_a_wrapped_source_stands_still_where_it_was(delegate: NumberSource | NumberStream) -> None:
+def test_a_wrapped_source_keeps_its_offset(delegate: NumberSource | NumberStream) -> None:
     wrapper = AvailableNowDataStreamWrapper(delegate)
     wrapper.prepare_for_trigger_available_now()
     delegate.rows.append(5)
@@ -130,7 +130,7 @@ def test_a_wrapped_source_stands_still_where_it_was(delegate: NumberSource | Num
     assert wrapper.report_latest_offset() == LongOffset(5)
 
 
-def test_a_wrapped_v1_source_with_admission_control_has_no_beginning() -> None:
+def test_a_wrapped_v1_source_with_admission_control_has_no_initial_offset() -> None:
     class Limited(NumberSource):
         supports_admission_control = True
 
@@ -145,7 +145,7 @@ def test_a_wrapped_v1_source_with_admission_control_has_no_beginning() -> None:
     assert wrapper.latest_offset(None, ALL_AVAILABLE) == LongOffset(4)
 
 
-def test_a_wrapper_is_otherwise_the_source_it_wraps() -> None:
+def test_a_wrapper_delegates_everything_else() -> None:
     calls: list[str] = []
     wrapper = AvailableNowDataStreamWrapper(NumberStream("a", range(5), calls))
     assert str(wrapper) == "Numbers[a]"
@@ -160,11 +160,11 @@ def test_a_wrapper_is_otherwise_the_source_it_wraps() -> None:
     assert calls == ["a.get_batch 0 2", "a.commit 2", "a.stop"]
 
 
-# What a source is by default.
+# The defaults of a source.
 
 
 class Least(Source):
-    """A source with nothing but what it must have."""
+    """A source that implements only the abstract methods."""
 
     def get_offset(self) -> Offset | None:
         return LongOffset(7)
@@ -179,7 +179,7 @@ class Least(Source):
         pass
 
 
-def test_a_source_supports_nothing_unless_it_says_so() -> None:
+def test_by_default_a_source_supports_no_optional_feature() -> None:
     source: DataStream = Least()
     assert not source.supports_admission_control
     assert not source.supports_trigger_available_now
@@ -208,7 +208,7 @@ def test_a_source_supports_nothing_unless_it_says_so() -> None:
         ),
     ],
 )
-def test_a_read_limit_is_a_value_that_says_what_it_is(limit: ReadLimit, shown: str) -> None:
+def test_read_limits_are_values_with_a_text(limit: ReadLimit, shown: str) -> None:
     assert str(limit) == shown
     assert limit == replace(limit)
     assert limit != ReadMaxRows(99)

@@ -1,4 +1,4 @@
-"""How the watermarks of operators become the watermark of the query."""
+"""Computing the watermark of a query from those of its operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def saw(operator: str, max_ms: int, delay_ms: int = 10, count: int = 1) -> Event
     return EventTimeStats(operator, delay_ms, count, max_ms)
 
 
-def test_a_watermark_begins_at_zero() -> None:
+def test_a_watermark_starts_at_zero() -> None:
     tracker = WatermarkTracker("min", ["a"])
     assert tracker.current_watermark == 0
     assert tracker.operator_watermarks == {"a": None}
@@ -28,7 +28,7 @@ def test_a_watermark_is_the_latest_event_less_the_delay(caplog: pytest.LogCaptur
     assert "Updating event-time watermark from 0 to 90 ms" in caplog.text
 
 
-def test_a_watermark_never_goes_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_watermark_never_decreases(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     tracker = WatermarkTracker("min", ["a"])
     tracker.update_watermark([saw("a", 100)])

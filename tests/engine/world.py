@@ -1,7 +1,7 @@
-"""A small world in memory for the engine to run in: sources of numbers, a plan that keeps rows.
+"""The in-memory world with a record of calls, for the engine's tests.
 
-Everything is a plain object behind the engine's own interfaces. What is asked of it is written
-down in `World.calls`, in order, so that a test can say what it promises about order.
+Sources of numbers, a plan and a session implement the engine's interfaces on `tests/memory_world`.
+They append every call to `World.calls`, so that a test can check the order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.memory_world.session import (
 from tests.memory_world.sources import Abilities
 
 PATIENCE = 30.0
-"""Seconds after which a wait that should have ended long ago is a failed test."""
+"""Seconds after which a wait fails its test."""
 
 ENDING = ["session.shield", "a.stop", "session.leave", "event QueryTerminatedEvent"]
 """The last calls of every query of the one source `a`."""
@@ -55,7 +55,7 @@ def failing(message: str = "boom") -> None:
 
 
 class ManualClock(Clock):
-    """Time that moves when told to, or when the engine waits for it."""
+    """A clock that advances when a test calls `advance` or the engine waits."""
 
     def __init__(self, now_ms: int = 1_000) -> None:
         self.now_ms = now_ms
@@ -75,7 +75,7 @@ class ManualClock(Clock):
 
 
 class Gate:
-    """A place where the query's thread is held until it is let through or interrupted."""
+    """Blocks the query's thread until the gate is opened or the thread interrupted."""
 
     def __init__(self, *, interruptible: bool = True) -> None:
         self.entered = threading.Event()
@@ -150,11 +150,11 @@ class NumberSession(MemorySession):
 
 
 class StrikeError(Exception):
-    """What a fault raises in this world unless it is told another."""
+    """The default error of `RecordingFaults`."""
 
 
 class RecordingFaults(FaultInjector):
-    """Writes down every point that is reached, and strikes at one of them if told to."""
+    """Records every fault point that is reached, and raises an error at `strike_at`."""
 
     def __init__(
         self, strike_at: tuple[FaultPoint, int] | None = None, error: BaseException | None = None
@@ -181,7 +181,7 @@ class EndObserver(RunObserver):
 
 @dataclass
 class World:
-    """One process: its sources, its plan, its session. Files outlive it."""
+    """One process with its sources, plan and session. `files` may be shared with others."""
 
     settings: Settings = field(default_factory=lambda: Settings(polling_delay_ms=1))
     files: CheckpointFiles = field(default_factory=MemoryFiles)
@@ -238,7 +238,7 @@ class World:
         )
 
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:
-        """The parts of a query, to call one step of the engine on this thread."""
+        """The runtime of a query, to call one step of the engine on this thread."""
         self.checkpoint.offset_log.make_directory()
         self.checkpoint.commit_log.make_directory()
         identity = QueryIdentity("the-id", "the-run", "numbers")

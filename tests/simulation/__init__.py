@@ -1,7 +1,7 @@
 """A simulated world for the real engine: files, sources, sink and clock in memory.
 
-The engine that runs here is the one that drives Spark, line for line; only what is beyond its
-seam is simulated. What Spark does is not claimed by anything here.
+The engine is the one that drives Spark, unchanged; only its interfaces are implemented in memory.
+These tests make no claim about Spark.
 """
 
 from tests.simulation.schedule import Schedule

@@ -1,6 +1,6 @@
 """The simulation from a shell: `python -m tests.simulation 100000 --seed 7`.
 
-Exits with 1 and a line to replay when an invariant does not hold.
+Exits with 1 and prints the schedule to replay if an invariant is violated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.simulation.simulator import quiet_engine, simulate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 if every invariant held."""
+    """Returns the exit code: 0 if no invariant was violated."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("at_least", type=int, nargs="?", default=10_000)
     parser.add_argument("--seed", type=_seed, default="", help="of the generated schedules")
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def explore(at_least: int, seed: int, processes: int | None = None) -> int:
-    """A campaign and its summary."""
+    """Run a campaign and print its summary. Returns the exit code."""
     start = time.monotonic()
     tally = run_campaign(at_least, seed, processes=processes, on_progress=_show_progress)
     taken = time.monotonic() - start
@@ -40,7 +40,7 @@ def explore(at_least: int, seed: int, processes: int | None = None) -> int:
     print(f"schedules  {tally.total} ({_counts(tally.schedules)})")
     print(f"runs       {tally.runs}, batches {tally.batches}")
     print(f"faults     {tally.faults.total()} ({_counts(tally.faults)})")
-    print(f"sites      {len(tally.sites)} struck")
+    print(f"sites      {len(tally.sites)} with faults")
     print(f"time       {taken:.1f} s, {tally.total / taken:.0f} schedules a second")
     print(f"seed       {seed}")
     if not tally.violations:
@@ -51,14 +51,14 @@ def explore(at_least: int, seed: int, processes: int | None = None) -> int:
     print(f"found with SEED={seed} SCHEDULE='{schedule}'")
     with quiet_engine():
         smallest = shrink(schedule)
-    print("the smallest schedule that shows one:")
+    print("smallest schedule with a violation:")
     replay(smallest)
     print(f"replay     make simulate SEED={seed} SCHEDULE='{smallest}'")
     return 1
 
 
 def replay(schedule: Schedule) -> int:
-    """One schedule, with all that the sink saw."""
+    """Run one schedule and print the batches that reached the sink. Returns the exit code."""
     with quiet_engine():
         outcome = simulate(schedule)
     print(f"schedule   {schedule}")

@@ -1,4 +1,4 @@
-"""Many schedules on several processes, and a count of what they were."""
+"""Runs many schedules on several processes and counts them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GENERATED_AT_ONCE = 500
 
 @dataclass
 class Tally:
-    """How many schedules of which origin, which faults struck, and the violations found."""
+    """The number of schedules by origin, the injected faults, and the violations."""
 
     schedules: Counter[str] = field(default_factory=Counter)
     runs: int = 0
@@ -40,13 +40,13 @@ class Tally:
         return self.schedules.total()
 
     def count(self, origin: str, explored: Iterable[Explored]) -> Tally:
-        """Simulate all of it; stops at a violation."""
+        """Simulate the schedules and count them; stops at a violation."""
         for schedule, outcome in explored:
             self.schedules[origin] += 1
             self.runs += len(outcome.passed)
             self.batches += len(outcome.ledger.commits)
-            self.faults.update(fault.kind.value for fault in outcome.struck)
-            self.sites.update(fault.site for fault in outcome.struck)
+            self.faults.update(fault.kind.value for fault in outcome.injected)
+            self.sites.update(fault.site for fault in outcome.injected)
             if outcome.violations:
                 self.violations.append((schedule, outcome.violations[0]))
                 break
@@ -71,7 +71,7 @@ class Share:
     seed: int = 0
 
     def run(self) -> Tally:
-        # A share is short, and what it leaves is collected at once when it is over.
+        # A share is short; its garbage is collected when it has finished.
         gc.disable()
         try:
             with quiet_engine():
@@ -102,10 +102,10 @@ def run_campaign(
     processes: int | None = None,
     on_progress: Callable[[Tally], None] = lambda tally: None,
 ) -> Tally:
-    """All single faults, all pairs of crashes, and generated schedules up to the number.
+    """Run all single faults, all pairs of crashes, and generated schedules up to `at_least`.
 
-    The pairs are left out if they alone are more than the number. Stops after the share in which
-    a violation is found.
+    The pairs are left out if `at_least` is below 50,000. Stops after the share in which a violation
+    is found.
     """
     tally = Tally()
     with multiprocessing.get_context("spawn").Pool(processes or os.cpu_count()) as pool:
@@ -119,7 +119,7 @@ def run_campaign(
 
 
 def _stages(at_least: int, seed: int, so_far: Tally) -> Iterator[list[Share]]:
-    """What to run next, given what the stages before came to."""
+    """The shares of each stage; the last stage depends on how many schedules have run."""
     yield [Share("single faults", n) for n in range(len(single_fault_grounds()))]
     if at_least >= _PAIRS_FROM:
         grounds = range(len(crash_pair_grounds()))

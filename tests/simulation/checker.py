@@ -1,7 +1,7 @@
 """The invariants of the protocol, checked at every durable step and after every run.
 
-What belongs to the logs is in `log_rules`, what belongs to the whole in `outcome_rules`; here is
-what the engine may do with sources and sink, and the one way in for all of it.
+The rules for the logs are in `log_rules`, those for a finished run in `outcome_rules`. The rules
+for sources and sink are here, and `Checker` is the entry point for all of them.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from tests.simulation.schedule import QueryShape
 
 
 class SourceDataGoneError(Exception):
-    """A source was asked for rows that it was allowed to forget."""
+    """Rows were requested that the source was allowed to discard."""
 
 
 class Checker:
-    """Told of everything that leaves the engine. `violations` holds what was wrong, in words.
+    """Called for every effect of the engine. `violations` has a message for each violated rule.
 
-    A violation ends the process that committed it, so that the first one is the one reported.
+    A violation ends the process, so that the first one is reported.
     """
 
     def __init__(
-        self, shape: QueryShape, rows: Sequence[int], let_go: Sequence[int], torn: set[str]
+        self, shape: QueryShape, rows: Sequence[int], discarded: Sequence[int], torn: set[str]
     ) -> None:
         self.ledger = Ledger()
         self.book = Rulebook(shape, rows, self.ledger)
-        self._let_go = let_go
+        self._discarded = discarded
         self._torn = torn
         self._logs = LogRules(self.book)
-        self._outcome = OutcomeRules(self.book, let_go)
+        self._outcome = OutcomeRules(self.book, discarded)
 
     @property
     def violations(self) -> list[str]:
         return self.book.violations
 
-    # A run begins, triggers, and ends.
+    # Runs.
 
     def run_starts(self, life: Life) -> None:
         self.book.run_starts(life)
@@ -51,14 +51,14 @@ class Checker:
     def run_ends(
         self, life: Life, failure: BaseException | None, *, refuses_torn_files: bool
     ) -> None:
-        """After each run, however it ended; whether it had torn files to refuse."""
+        """Called after each run. `refuses_torn_files`: it started with torn files."""
         try:
             self._outcome.check_run(life, failure, refuses_torn_files=refuses_torn_files)
         except Killed:
             return
 
     def all_over(self, life: Life) -> None:
-        """After the last run."""
+        """Called after the last run."""
         try:
             self._outcome.check_end(life)
         except Killed:
@@ -67,7 +67,7 @@ class Checker:
     # Files.
 
     def file_created(self, life: Life, name: str, data: bytes, *, overwrites: bool) -> None:
-        """Before a complete file takes its name."""
+        """Called before a complete file is created."""
         if self.book.checkpoint_away is not None:
             what = self.book.checkpoint_away.value
             raise self.book.violated(life, f"{name} written although the checkpoint is {what}")
@@ -79,52 +79,52 @@ class Checker:
         self._logs.created(life, name, data)
 
     def file_removed(self, life: Life, name: str) -> None:
-        """Before a file loses its name."""
+        """Called before a file is removed."""
         self._logs.removed(life, name)
 
     # Sources.
 
-    def rows_asked_for(self, life: Life, source: int, first: int, last: int) -> None:
-        """A source is asked for rows: it must still have them."""
-        self.book.asked.add((source, first, last))
-        if first < self._let_go[source] and first != last:
+    def rows_requested(self, life: Life, source: int, first: int, last: int) -> None:
+        """Rows of a source are requested: it must still have them."""
+        self.book.requested.add((source, first, last))
+        if first < self._discarded[source] and first != last:
             if life.sees_stale_listing:
-                raise SourceDataGoneError(f"source {source} has forgotten the rows from {first}")
+                raise SourceDataGoneError(f"source {source} has discarded the rows from {first}")
             raise self.book.violated(
                 life,
-                f"source {source} is asked for the rows {first}..{last}, but was told before that "
-                f"everything up to {self._let_go[source]} is processed",
+                f"the rows {first}..{last} of source {source} are requested, but everything up to "
+                f"{self._discarded[source]} was committed to it before",
             )
         if not first <= last <= self.book.rows[source]:
             raise self.book.violated(
                 life,
-                f"source {source} is asked for the rows {first}..{last}, but it has "
+                f"the rows {first}..{last} of source {source} are requested, but it has "
                 f"{self.book.rows[source]}",
             )
 
-    def rows_let_go(self, life: Life, source: int, upto: int) -> None:
-        """A source is told that rows are processed: they must be in a batch that is done."""
+    def rows_committed(self, life: Life, source: int, upto: int) -> None:
+        """Rows are committed to a source: they must be in a committed batch."""
         ledger = self.ledger
         done = ledger.end_of(ledger.latest_commit, source) or 0
         if upto > done:
             raise self.book.violated(
                 life,
-                f"source {source} is told that everything up to {upto} is processed, but the last "
+                f"source {source} gets a commit of everything up to {upto}, but the last "
                 f"batch that is done, {ledger.latest_commit}, ends at {done}",
             )
 
     def latest_seen(self, life: Life, source: int, offset: int) -> None:
-        """A source is told the last offset of the log on a restart."""
+        """A source gets the last offset of the log on a restart."""
         logged = self.ledger.end_of(self.ledger.latest_decision, source)
         if offset != logged and not life.sees_stale_listing:
             raise self.book.violated(
-                life, f"source {source} is told it was seen up to {offset}; logged is {logged}"
+                life, f"source {source} gets {offset} as latest seen offset; logged is {logged}"
             )
 
     # The sink.
 
     def batch_runs(self, life: Life, batch: BatchRun) -> None:
-        """A batch reaches the sink: it must be the batch that was decided, as ever before."""
+        """A batch reaches the sink: it must match the offset log and every earlier attempt."""
         batch_id, ledger = batch.batch_id, self.ledger
         if batch_id not in ledger.decisions:
             raise self.book.violated(life, f"{batch} runs without an entry in the offset log")
@@ -142,12 +142,12 @@ class Checker:
         self._compare_with_log(life, batch)
 
     def batch_written(self, life: Life, batch: BatchRun) -> None:
-        """The sink has all of a batch."""
+        """The sink has written a whole batch."""
         self.ledger.written[batch.batch_id] = batch
         self.book.batch_written(batch)
 
     def progress_reported(self, life: Life, batch_id: int) -> None:
-        """Listeners are told of a batch: it must be done, and not told of before (rule 10)."""
+        """Progress of a batch is posted: it must be committed and not yet posted (rule 10)."""
         if batch_id > self.ledger.latest_commit or batch_id in self.book.reported:
             raise self.book.violated(
                 life,

@@ -1,4 +1,4 @@
-"""Schedules in order: every single fault, and every pair of crashes, over chosen queries."""
+"""Systematic schedules: every single fault and every pair of crashes, for chosen queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUERIES = tuple(
 
 @dataclass(frozen=True)
 class Ground:
-    """A query with the triggers of the run that is struck first and of the one after it."""
+    """A query with the triggers of its first two runs."""
 
     query: Schedule
     first: TriggerKind
@@ -35,7 +35,7 @@ class Ground:
 
 
 def single_fault_grounds() -> list[Ground]:
-    """Every query with every trigger; the run after the crash has another trigger each."""
+    """Every query with every trigger; the second run has a different trigger."""
     kinds = list(TriggerKind)
     return [
         Ground(query, first, kinds[(index + number + 1) % len(kinds)])
@@ -55,7 +55,7 @@ def crash_pair_grounds() -> list[Ground]:
 
 
 def single_faults(ground: Ground) -> Iterator[Explored]:
-    """Each fault that is possible at each site that the first run passes."""
+    """Every fault that is possible at every site that the first run passes."""
     second = Run(ground.second)
     undisturbed = replace(ground.query, runs=(Run(ground.first), second))
     outcome = simulate(undisturbed)
@@ -68,9 +68,9 @@ def single_faults(ground: Ground) -> Iterator[Explored]:
 
 
 def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:
-    """Each crash in the first run with each crash in the second; one of `parts` shares of them.
+    """Every crash in the first run with every crash in the second; the share `part` of `parts`.
 
-    The first run is simulated once for all the second runs that may follow it.
+    Each first run is simulated once and then forked for all of its second runs.
     """
     passed = simulate(replace(ground.query, runs=(Run(ground.first),))).passed[0]
     for site, occurrence in passed[part::parts]:
@@ -85,6 +85,6 @@ def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explo
 
 
 def _crash_at(site: str, occurrence: int) -> Fault:
-    """The end of the process there; where a file is written, in the middle of the writing."""
+    """A crash at a site; while a file is written, with a partly written temporary file."""
     kind = FaultKind.KILL if FaultKind.KILL in KINDS_AT[site] else FaultKind.TORN_TEMPORARY
     return Fault(kind, site, occurrence)

@@ -1,4 +1,4 @@
-"""The checkpoint's files in memory, with the faults that files have."""
+"""Checkpoint files in memory, with injected faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.world import World
 
 
 class SimulatedFiles(CheckpointFiles):
-    """What one process sees of the world's files. The files survive it."""
+    """The view of one process on the world's files, which outlive the process."""
 
     def __init__(self, world: World, life: Life) -> None:
         self._world = world
@@ -103,7 +103,7 @@ def _error(number: int, name: str) -> OSError:
 
 
 def _as_a_rival_has_it(name: str, data: bytes) -> bytes:
-    """The same entry as another run would have written it: at another time, with another id."""
+    """The entry as another run would have written it: at another time, with another id."""
     if name.startswith("offsets/"):
         entry = _DECODER.deserialize(data)
         assert entry.metadata is not None
@@ -116,10 +116,10 @@ def _as_a_rival_has_it(name: str, data: bytes) -> bytes:
 
 
 class _NoFiles(SimulatedFiles):
-    """For a log that only translates."""
+    """For a log that is used only to parse and to serialize."""
 
     def __init__(self) -> None:
-        """There is nothing behind it."""
+        """Has no world."""
 
 
 _DECODER = OffsetSeqLog(_NoFiles())

@@ -1,4 +1,4 @@
-"""Schedules by chance: the same seed and index give the same schedule on every machine."""
+"""Random schedules: the same seed and index give the same schedule on every machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLICIES = (None, "min", "min", "max")
 
 
 def generate(seed: int, index: int) -> Schedule:
-    """The schedule of that number in the sequence of a seed."""
+    """The schedule with the number `index` in the sequence of a seed."""
     rng = random.Random(f"{seed}/{index}")
     shape = _shape(rng)
     arrivals = tuple(

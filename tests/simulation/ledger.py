@@ -1,4 +1,4 @@
-"""The checker's own book of what is durable, kept apart from anything the engine remembers."""
+"""The checker's own record of what is durable, independent of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ranges = tuple[tuple[int, int] | None, ...]
 
 @dataclass(frozen=True)
 class Decision:
-    """What `offsets/N` says: where each source of the plan ends, with which watermark and time."""
+    """The content of `offsets/N`: the end of each source, the watermark and the timestamp."""
 
     version: str
     ends: tuple[int | None, ...]
@@ -23,7 +23,7 @@ class Decision:
 
     @classmethod
     def read(cls, data: bytes) -> Decision:
-        """Parsed here and not by the engine's own log, so that the two check each other."""
+        """Parse an entry, without the engine's own parser, so that the two check each other."""
         version, metadata, *offsets = data.decode().split("\n")
         fields = json.loads(metadata)
         return cls(
@@ -37,7 +37,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """What a sink saw of one attempt at a batch; the rows by the number of their source."""
+    """One attempt at a batch as the sink sees it; `ranges` has the rows of each source."""
 
     batch_id: int
     ranges: Ranges
@@ -55,10 +55,10 @@ class BatchRun:
 
 @dataclass
 class Ledger:
-    """Every decision and commit ever made, which of them still have their file, and the sink.
+    """All entries ever written to the two logs, which of their files exist, and the sink.
 
-    `first_runs` has each batch as it reached the sink first, `written` those that were written
-    to the end at least once: what a sink holds that is idempotent by batch id.
+    `first_runs` has the first attempt at each batch, `written` the batches that were completely
+    written at least once: the content of a sink that is idempotent by batch id.
     """
 
     has_metadata: bool = False
@@ -70,7 +70,7 @@ class Ledger:
     written: dict[int, BatchRun] = field(default_factory=dict)
 
     def take_over(self, other: Ledger) -> None:
-        """Become a copy of another, of which later entries are independent."""
+        """Copy the content of another ledger."""
         self.has_metadata = other.has_metadata
         self.decisions.update(other.decisions)
         self.commits.update(other.commits)
@@ -81,14 +81,14 @@ class Ledger:
 
     @property
     def latest_decision(self) -> int:
-        """The last batch that was decided; -1 if there is none."""
+        """The latest batch in the offset log; -1 if there is none."""
         return len(self.decisions) - 1
 
     @property
     def latest_commit(self) -> int:
-        """The last batch that is done; -1 if there is none."""
+        """The latest batch in the commit log; -1 if there is none."""
         return len(self.commits) - 1
 
     def end_of(self, batch_id: int, position: int) -> int | None:
-        """Where a source, by its position in the plan, ends in a batch; None before the first."""
+        """The end of a source, given its position in the plan, in a batch; None for batch -1."""
         return self.decisions[batch_id].ends[position] if batch_id >= 0 else None

@@ -1,4 +1,4 @@
-"""One process of the simulation: it passes sites, is struck by faults, and may die of them."""
+"""One process of the simulation, with the faults that are injected into it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class Killed(BaseException):
-    """The end of the process. No `except Exception` of the engine stops it."""
+    """The end of the process. It is not an Exception, so the engine does not catch it."""
 
 
 class InjectedError(Exception):
-    """What a call raises that was told to."""
+    """Raised by a call at which the fault RAISE is injected."""
 
 
 _SITES = {point.name: point.value for point in FaultPoint}
 
 
 class Life(FaultInjector):
-    """The process of one run. Everything it holds is gone when it ends.
+    """The process of one run.
 
-    Once `dead`, every further touch of the world raises Killed again: whatever the engine tries
-    to clean up after its process is gone has no effect.
+    When it is `dead`, every further call into the world raises Killed again, so that nothing the
+    engine does to clean up has an effect.
     """
 
     def __init__(self, number: int, run: Run, *, is_last: bool = False) -> None:
@@ -40,7 +40,7 @@ class Life(FaultInjector):
         self.sees_stale_listing = False
         self.take_checkpoint_away: Callable[[FaultKind], None] = lambda kind: None
         self.execution: StreamExecution | None = None
-        self.struck: list[Fault] = []
+        self.injected: list[Fault] = []
         self.passed: list[tuple[str, int]] = []
         self._times: dict[str, int] = {}
         self._faults = {(f.site, f.occurrence): f for f in run.faults}
@@ -49,7 +49,7 @@ class Life(FaultInjector):
         self.cross(_SITES[point._name_])
 
     def cross(self, site: str) -> FaultKind | None:
-        """Pass a site. Returns the fault that the file layer is to act out, if that is one."""
+        """Pass a site. Injects its fault, or returns it if the file layer has to inject it."""
         if self.dead:
             raise Killed
         occurrence = self._times.get(site, 0) + 1
@@ -64,13 +64,13 @@ class Life(FaultInjector):
         return Killed()
 
     def stop_query(self, *, graceful: bool) -> None:
-        """What another thread does that calls `stop` at this moment."""
+        """Stop the query, as another thread would at this moment."""
         self.stopped = True
         if self.execution is not None:
             self.execution.stop(graceful=graceful)
 
     def _strike(self, fault: Fault) -> FaultKind | None:
-        self.struck.append(fault)
+        self.injected.append(fault)
         if fault.kind.takes_checkpoint_away:
             self.take_checkpoint_away(fault.kind)
             return None

@@ -1,4 +1,4 @@
-"""What must hold whenever a file of the checkpoint comes or goes: the recovery rules."""
+"""The recovery rules that are checked whenever a file of the checkpoint is created or removed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.simulation.rulebook import Mode, Rulebook
 
 
 class LogRules:
-    """The recovery rules of DESIGN.md as far as they show in the two logs."""
+    """The recovery rules that concern the two logs."""
 
     def __init__(self, book: Rulebook) -> None:
         self._book = book
         self._ledger = book.ledger
 
     def created(self, life: Life, name: str, data: bytes) -> None:
-        """Before a file appears, complete and under its final name."""
+        """Called before a complete file is created."""
         directory, _, plain = name.rpartition("/")
         if directory == "offsets":
             self._decided(life, int(plain), Decision.read(data))
@@ -27,7 +27,7 @@ class LogRules:
             self._ledger.has_metadata = True
 
     def removed(self, life: Life, name: str) -> None:
-        """Before a file disappears: only old entries may."""
+        """Called before a file is removed: only old entries may be."""
         directory, _, plain = name.rpartition("/")
         if not plain.isdigit():
             return
@@ -90,13 +90,13 @@ class LogRules:
 
     def _check_watermark(self, life: Life, batch_id: int, decision: Decision) -> None:
         before = self._ledger.decisions.get(batch_id - 1)
-        handed_on = self._ledger.commits.get(batch_id - 1, 0)
-        expected = max(before.watermark_ms if before else 0, handed_on)
+        recorded = self._ledger.commits.get(batch_id - 1, 0)
+        expected = max(before.watermark_ms if before else 0, recorded)
         if decision.watermark_ms != expected:
             self._fail(
                 life,
                 f"offsets/{batch_id} has the watermark {decision.watermark_ms}, the batch before "
-                f"handed on {expected} (rule 4)",
+                f"has recorded {expected} (rule 4)",
             )
 
     def _check_frozen(self, life: Life, batch_id: int, decision: Decision) -> None:
@@ -123,7 +123,7 @@ class LogRules:
             self._fail(life, f"offsets/{batch_id} has no new data, and no state to clean up")
 
     def _check_resumed_sources(self, life: Life, batch_id: int) -> None:
-        """Rule 7, at the first batch that a run decides."""
+        """Rule 7, at the first batch that a run constructs."""
         last = self._book.last_done_at_start
         if self._book.had_planned_batch or last < 0 or batch_id != last + 1:
             return
@@ -131,10 +131,10 @@ class LogRules:
             end = self._ledger.end_of(last, source)
             if shape.kind.is_v1 and end is not None:
                 start = self._ledger.end_of(last - 1, source) or 0
-                if (source, start, end) not in self._book.asked:
+                if (source, start, end) not in self._book.requested:
                     self._fail(
                         life,
-                        f"V1 source {source} was not asked again for batch {last} "
+                        f"get_batch of V1 source {source} was not called for batch {last} "
                         f"({start}..{end}) on resume (rule 7)",
                     )
 
@@ -154,7 +154,7 @@ class LogRules:
         watermark, expected = fields["nextBatchWatermarkMs"], self._book.next_watermark(batch_id)
         if watermark != expected:
             self._fail(
-                life, f"commits/{batch_id} hands on the watermark {watermark}, not {expected}"
+                life, f"commits/{batch_id} records the watermark {watermark}, not {expected}"
             )
         ledger.commits[batch_id] = watermark
         ledger.commit_files.add(batch_id)

@@ -1,4 +1,4 @@
-"""What must hold after a run, and when all is over."""
+"""The rules that are checked after each run and at the end."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def _is_refusal(failure: BaseException | None) -> bool:
 
 
 class OutcomeRules:
-    """Nothing lost, nothing twice; no failure without a fault, no fault without its failure."""
+    """No row lost or written twice; a run fails if, and only if, a fault requires it."""
 
-    def __init__(self, book: Rulebook, let_go: Sequence[int]) -> None:
+    def __init__(self, book: Rulebook, discarded: Sequence[int]) -> None:
         self._book = book
         self._ledger = book.ledger
-        self._let_go = let_go
+        self._discarded = discarded
 
     def check_run(
         self, life: Life, failure: BaseException | None, *, refuses_torn_files: bool
     ) -> None:
-        """After each run; `failure` is what the query died of."""
+        """Called after each run; `failure` is the error of the query."""
         if self._book.violations:
             return
         self._check_failure(life, failure, refuses_torn_files)
         self._check_recoverable(life)
         self._check_sink(life)
-        if failure is None and not life.struck and not life.dead:
+        if failure is None and not life.injected and not life.dead:
             self._check_complete(life)
 
     def check_end(self, life: Life) -> None:
-        """After the last run, which had no faults."""
+        """Called after the last run, which has no faults."""
         if self._book.violations:
             return
         for source, count in enumerate(self._book.rows):
@@ -61,26 +61,26 @@ class OutcomeRules:
     ) -> None:
         if life.dead:
             return
-        if refuses_torn_files and not life.struck:
+        if refuses_torn_files and not life.injected:
             if not isinstance(failure, MalformedLogError):
                 self._fail(life, f"a torn file was not refused; the run ended with {failure!r}")
             return
-        if failure is not None and not life.struck:
+        if failure is not None and not life.injected:
             self._fail(life, f"the query failed without a fault: {failure!r}")
         self._check_loss(life, failure)
-        raised = [f for f in life.struck if f.kind is FaultKind.RAISE]
+        raised = [f for f in life.injected if f.kind is FaultKind.RAISE]
         if raised and raised[0].site not in SWALLOWED_AT and failure is None:
             self._fail(life, f"the error injected at {raised[0].site} was swallowed")
-        rivals = [f for f in life.struck if f.kind is FaultKind.RIVAL]
-        if rivals and life.struck[-1] is rivals[-1] and not _is_refusal(failure):
+        rivals = [f for f in life.injected if f.kind is FaultKind.RIVAL]
+        if rivals and life.injected[-1] is rivals[-1] and not _is_refusal(failure):
             self._fail(life, f"another run wrote the file of {rivals[-1].site}; went on (rule 3)")
-        hung = [f for f in life.struck if f.kind is FaultKind.HANG]
+        hung = [f for f in life.injected if f.kind is FaultKind.HANG]
         if hung and isinstance(failure, InterruptedCallError):
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
 
     def _check_loss(self, life: Life, failure: BaseException | None) -> None:
-        """A checkpoint that is taken away is missed at the next write, if there is one."""
-        is_only_fault = all(fault.kind.takes_checkpoint_away for fault in life.struck)
+        """A replaced checkpoint is detected at the next write, if there is one."""
+        is_only_fault = all(fault.kind.takes_checkpoint_away for fault in life.injected)
         if self._book.checkpoint_away is None or not is_only_fault:
             return
         if failure is None:
@@ -90,7 +90,7 @@ class OutcomeRules:
             self._fail(life, f"the checkpoint was taken away, and the query says {failure!r}")
 
     def _check_recoverable(self, life: Life) -> None:
-        """Rule 2: what a restart needs is there."""
+        """Rule 2: the entries that a restart needs exist."""
         ledger = self._ledger
         latest = ledger.latest_decision
         missing = {latest, latest - 1} - ledger.offset_files - {-1, -2}
@@ -104,7 +104,7 @@ class OutcomeRules:
             self._fail(life, f"commits/{ledger.latest_commit} is missing")
 
     def _check_sink(self, life: Life) -> None:
-        """A sink that is idempotent by batch id holds each row once, and batches without gaps."""
+        """A sink that is idempotent by batch id has each row once, and batches without gaps."""
         written = self._ledger.written
         if sorted(written) != list(range(len(written))):
             self._fail(life, f"the sink has the batches {sorted(written)}: there is a gap")
@@ -123,7 +123,7 @@ class OutcomeRules:
                 ends[source] = rows[1]
 
     def _check_complete(self, life: Life) -> None:
-        """A run that ended by itself has done what its trigger promises (rule 9)."""
+        """A run that ended by itself has processed what its trigger requires (rule 9)."""
         book, ledger = self._book, self._ledger
         if ledger.latest_commit != ledger.latest_decision:
             self._fail(life, f"the run ended with batch {ledger.latest_decision} planned, not done")

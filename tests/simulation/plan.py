@@ -1,4 +1,4 @@
-"""The simulated query: it hands its rows to a sink that forgets nothing."""
+"""The simulated query, which writes its rows to the checker's ledger."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from tests.simulation.world import World
 class SimulatedPlan(QueryPlan):
     """All rows of all sources into one sink; stateful if the shape has a watermark.
 
-    A stateful query has one watermark operator a source, and wants a batch without data whenever
-    the watermark has moved beyond the one of its last batch, as Spark's operators do that have
-    state to emit or to clean up.
+    A stateful query has one watermark operator per source.
     """
 
     def __init__(self, world: World, life: Life) -> None:
@@ -59,7 +57,7 @@ class SimulatedPlan(QueryPlan):
 
 
 class SimulatedBatch(MemoryBatch):
-    """One batch of it."""
+    """One batch of the simulated query."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Variations of the engine, each with one mistake that a re-implementation could make.
+"""Bugs that a re-implementation of the engine could have, to test the checker.
 
-Each is a function that plants its bug with pytest's monkeypatch; it is gone after the test.
+Each function plants one bug with pytest's monkeypatch, which removes it after the test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Patch = pytest.MonkeyPatch
 
 
 def _after(patch: Patch, module: Any, name: str, then: Callable[..., None]) -> None:
-    """Let `then` follow a function of the engine, with the same arguments."""
+    """Call `then` after a function of the engine, with the same arguments."""
     original = getattr(module, name)
 
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -43,7 +43,7 @@ def _after(patch: Patch, module: Any, name: str, then: Callable[..., None]) -> N
 
 
 def _after_resume(patch: Patch, then: Callable[[QueryRuntime, BatchContext], None]) -> None:
-    """Let `then` change the context that a run begins with."""
+    """Call `then` with the first context of a run, to change it."""
     original = start_offsets.populate_start_offsets
 
     def populate(runtime: QueryRuntime) -> BatchContext:
@@ -78,10 +78,10 @@ def wal_after_run(patch: Patch) -> None:
     patch.setattr(run_batch, "_commit", write_then_commit)
 
 
-def offsets_asked_again_on_re_run(patch: Patch) -> None:
+def offsets_requested_again_on_re_run(patch: Patch) -> None:
     def ask(runtime: QueryRuntime, context: BatchContext) -> None:
         if context.is_current_batch_constructed:
-            next_batch._ask_sources(runtime, context)
+            next_batch._update_offsets(runtime, context)
 
     _after_resume(patch, ask)
 
@@ -98,7 +98,7 @@ def overwrite_instead_of_write_if_absent(patch: Patch) -> None:
 
 
 def checkpoint_not_missed(patch: Patch) -> None:
-    """Directories are made whenever they are missing, and nothing is expected to be there."""
+    """Missing directories are created at every write, and no file is expected to exist."""
     make_missing = SimulatedFiles.create_if_absent
 
     def create(self: SimulatedFiles, name: str, data: bytes) -> bool:
@@ -123,12 +123,12 @@ def only_the_id_missed(patch: Patch) -> None:
     patch.setattr(KnownFiles, "remember", only_id)
 
 
-def log_of_sink_not_asked(patch: Patch) -> None:
+def log_of_sink_not_checked(patch: Patch) -> None:
     patch.setattr(start_offsets, "refuse_batches_only_the_sink_knows", lambda *args: None)
 
 
 def logs_of_another_query_taken(patch: Patch) -> None:
-    """The directory is replaced between the reading of the id and the reading of the logs."""
+    """The directory is replaced after the id was read and before the logs are read."""
     patch.setattr(CheckpointDirectory, "require_unchanged", lambda self: None)
 
 
@@ -199,11 +199,11 @@ def one_batch_too_few_retained(patch: Patch) -> None:
 
 
 def source_committed_too_early(patch: Patch) -> None:
-    def let_go(runtime: QueryRuntime, context: BatchContext) -> None:
+    def commit_next(runtime: QueryRuntime, context: BatchContext) -> None:
         for source, offset in context.end_offsets.items():
             source.commit(offset)
 
-    patch.setattr(next_batch, "_let_go_of_last_batch", let_go)
+    patch.setattr(next_batch, "_commit_sources", commit_next)
 
 
 def batch_id_incremented_on_failure(patch: Patch) -> None:
@@ -246,7 +246,7 @@ def start_offsets_lost(patch: Patch) -> None:
     patch.setattr(start_offsets, "_second_latest", without)
 
 
-def v1_sources_not_asked_again(patch: Patch) -> None:
+def v1_sources_without_last_batch(patch: Patch) -> None:
     patch.setattr(start_offsets, "_get_last_batch_again", lambda *args, **kwargs: None)
 
 
@@ -274,19 +274,19 @@ def once_heeds_limits(patch: Patch) -> None:
 
 
 def limits_ignored(patch: Patch) -> None:
-    ask = next_batch._ask
+    ask = next_batch._offsets_of
 
     def without_limit(runtime: QueryRuntime, context: BatchContext, unique: UniqueSource) -> Any:
         return ask(runtime, context, UniqueSource(unique.stream, ALL_AVAILABLE, unique.original))
 
-    patch.setattr(next_batch, "_ask", without_limit)
+    patch.setattr(next_batch, "_offsets_of", without_limit)
 
 
 def available_now_runs_on(patch: Patch) -> None:
     def moving(source: DataStream) -> UniqueSource:
         return UniqueSource(source, source.default_read_limit(), source)
 
-    patch.setattr(unique_sources, "_standing_still", moving)
+    patch.setattr(unique_sources, "_for_available_now", moving)
 
 
 def newest_data_instead_of_logged(patch: Patch) -> None:
@@ -330,7 +330,7 @@ def log_error_swallowed(patch: Patch) -> None:
 
 
 def commit_on_stop(patch: Patch) -> None:
-    """A query that is stopped takes the batch it was in for done."""
+    """A query that is stopped commits the batch that it was running."""
     run = run_batch.run_batch
 
     def run_and_commit(runtime: QueryRuntime, context: BatchContext) -> None:

@@ -1,4 +1,4 @@
-"""What can be in the place of a checkpoint: an older copy of it, or that of another query."""
+"""Replacements of a checkpoint: an older copy of it, or the checkpoint of another query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.memory_world.files import Directories
 
 
 def without_batch(directories: Directories, batch_id: int) -> Directories:
-    """A copy from before a batch was planned."""
+    """A copy without a batch."""
     return {
         directory: {name: data for name, data in files.items() if name != str(batch_id)}
         for directory, files in directories.items()
@@ -15,7 +15,7 @@ def without_batch(directories: Directories, batch_id: int) -> Directories:
 
 
 def as_another_query_has_it(directories: Directories) -> Directories:
-    """The same batches of another query: under another id, planned at other times."""
+    """The checkpoint of another query with the same batches: another id, other timestamps."""
     copy = {directory: dict(files) for directory, files in directories.items()}
     copy[""]["metadata"] = StreamMetadata.new().json.encode()
     for name, data in copy.get("offsets", {}).items():

@@ -1,4 +1,4 @@
-"""What the rules share: the query, the ledger, and what the current run did so far."""
+"""The state that the rules share: the query, the ledger, and the current run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 class Mode(Enum):
-    """What a trigger comes to, given the sources."""
+    """How a trigger runs the query, which depends on its sources."""
 
     CONTINUOUS = "until stopped"
     SINGLE = "one batch"
-    MULTI = "until what was there at the start is done"
+    MULTI = "until the data that was available at the start is processed"
 
 
 class Rulebook:
-    """Per schedule: shape, rows and ledger. Per run: what is reset by `run_starts`."""
+    """Per schedule: shape, rows and ledger. Per run: the fields that `run_starts` sets."""
 
     def __init__(self, shape: QueryShape, rows: Sequence[int], ledger: Ledger) -> None:
         self.shape = shape
@@ -38,7 +38,7 @@ class Rulebook:
         self.last_done_at_start = ledger.latest_commit
         self.had_planned_batch = ledger.latest_decision > ledger.latest_commit
         self.files_at_start = (frozenset(ledger.offset_files), frozenset(ledger.commit_files))
-        self.asked: set[tuple[int, int, int]] = set()
+        self.requested: set[tuple[int, int, int]] = set()
         self.reported: set[int] = set()
         self.checkpoint_away = None
         self.decided: list[int] = []
@@ -46,7 +46,7 @@ class Rulebook:
         self._seen: dict[int, int] = {}
 
     def violated(self, life: Life, message: str) -> Killed:
-        """Take down a violation; raise what this returns."""
+        """Record a violation. Raise the result."""
         self.violations.append(f"run {life.number}: {message}")
         return life.die()
 
@@ -58,7 +58,7 @@ class Rulebook:
                 self._seen[source] = max(seen, self._seen.get(source, seen))
 
     def ranges_of(self, batch_id: int) -> Ranges:
-        """The rows of a batch as the offset log has them; None for a source that stands still."""
+        """The rows of a batch according to the offset log; None for a source without new rows."""
         ledger = self.ledger
         ranges: list[tuple[int, int] | None] = []
         for source in range(len(self.shape.sources)):
@@ -68,7 +68,7 @@ class Rulebook:
         return tuple(ranges)
 
     def next_watermark(self, batch_id: int) -> int:
-        """The watermark that a batch hands on, out of what this run has seen."""
+        """The expected watermark in the commit of a batch, from the rows of this run."""
         decision = self.ledger.decisions[batch_id]
         if not self.shape.is_stateful:
             return decision.watermark_ms
@@ -77,12 +77,12 @@ class Rulebook:
         return max(decision.watermark_ms, chosen)
 
     def limit_of(self, source: int) -> int | None:
-        """How many rows a new batch of this run may take of a source; None for any number."""
+        """The largest number of rows of a source in a new batch; None for no limit."""
         shape = self.shape.sources[source]
         if not shape.kind.has_limit or self.mode is Mode.SINGLE:
             return None
-        if self.mode is Mode.MULTI and not shape.kind.stands_still:
-            return None  # wrapped, and the wrapper knows no limits
+        if self.mode is Mode.MULTI and not shape.kind.supports_available_now:
+            return None  # the wrapper ignores limits
         return shape.max_rows
 
     def _mode(self, life: Life) -> Mode:
@@ -91,7 +91,7 @@ class Rulebook:
                 return Mode.SINGLE
             case TriggerKind.AVAILABLE:
                 can = self.shape.available_now_wrapper or all(
-                    source.kind.stands_still for source in self.shape.sources
+                    source.kind.supports_available_now for source in self.shape.sources
                 )
                 return Mode.MULTI if can else Mode.SINGLE
         return Mode.CONTINUOUS

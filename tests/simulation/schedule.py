@@ -1,11 +1,11 @@
-"""What happens in one simulated life of a query: its shape, its input, its runs and their faults.
+"""A schedule: a query, its input, its runs and the faults in them.
 
-A schedule has a text form, one line that a person can read and a later run can replay:
+A schedule has a text form of one line, which can be replayed:
 
     sources=v1-limit:2,v2-now:1 plan=min retain=2 flags=nodata arrivals=2/0,1/1
     runs=processing*4!kill@after_sink#2;once;available!eio@create_offsets#1
 
-(in one line). `kill@after_sink#2` strikes when the run passes `after_sink` for the second time.
+(in one line). `kill@after_sink#2` is a kill when the run passes `after_sink` for the second time.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from enum import Enum
 
 
 class FaultKind(str, Enum):
-    """What can go wrong where the engine touches the world."""
+    """The faults that can be injected."""
 
     RAISE = "raise"  # the call raises
-    KILL = "kill"  # the process ends here; nothing of it has any effect any more
-    HANG = "hang"  # the call never returns by itself: the query is stopped while it waits
-    STOP = "stop"  # somebody stops the query now, and the call returns all the same
-    STOP_GRACEFULLY = "stop-gracefully"  # the same with the wish that the batch be finished
+    KILL = "kill"  # the process ends here and has no further effect
+    HANG = "hang"  # the call blocks until the query is stopped
+    STOP = "stop"  # the query is stopped now, and the call returns normally
+    STOP_GRACEFULLY = "stop-gracefully"  # the same, with `graceful`
     EIO = "eio"  # the file operation fails and has had no effect
-    EIO_AFTER = "eio-after"  # it fails although it has had its effect: the outcome is unknown
-    ENOSPC = "enospc"  # the disk is full: a temporary file is left, the file itself is not there
-    TORN = "torn"  # the process ends, and the file is there with half of its content
-    EMPTY = "empty"  # the process ends, and the file is there with no content
-    TORN_TEMPORARY = "torn-temporary"  # the process ends in the middle of the temporary file
-    STALE = "stale"  # the listing is that of a moment ago
+    EIO_AFTER = "eio-after"  # it fails but has had its effect: the outcome is unknown
+    ENOSPC = "enospc"  # the disk is full: only a temporary file is left
+    TORN = "torn"  # the process ends, and the file has half of its content
+    EMPTY = "empty"  # the process ends, and the file is empty
+    TORN_TEMPORARY = "torn-temporary"  # the process ends with half a temporary file
+    STALE = "stale"  # the listing is outdated
     RIVAL = "rival"  # another run of the query has just written the file
-    GONE = "gone"  # the checkpoint's directory is not there until the run is over
-    EMPTIED = "emptied"  # an empty directory is in its place
-    OLDER = "older"  # a copy of it is, without the newest batch
-    FOREIGN = "foreign"  # the checkpoint of another query is
+    GONE = "gone"  # the checkpoint's directory is missing until the end of the run
+    EMPTIED = "emptied"  # it is replaced by an empty directory
+    OLDER = "older"  # it is replaced by a copy without the newest batch
+    FOREIGN = "foreign"  # it is replaced by the checkpoint of another query
 
     @property
     def takes_checkpoint_away(self) -> bool:
@@ -42,7 +42,7 @@ class FaultKind(str, Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault at the n-th passing (from 1) of a site, counted within its run."""
+    """A fault when its run passes a site for the n-th time, counted from 1."""
 
     kind: FaultKind
     site: str
@@ -50,7 +50,7 @@ class Fault:
 
 
 class TriggerKind(str, Enum):
-    """The triggers, with processing time both as fast as possible and at an interval."""
+    """The triggers; PROCESSING has no interval, INTERVAL has one."""
 
     PROCESSING = "processing"
     INTERVAL = "interval"
@@ -62,8 +62,8 @@ class TriggerKind(str, Enum):
 class Run:
     """One process that runs the query.
 
-    A processing-time query is stopped at the boundary after `triggers` triggers, or earlier when
-    there is nothing more to do. Before the run the clock jumps by `clock_jump_ms`.
+    A processing-time query is stopped gracefully after `triggers` triggers, or earlier when all
+    rows are processed. Before the run the clock jumps by `clock_jump_ms`.
     """
 
     trigger: TriggerKind = TriggerKind.PROCESSING
@@ -73,9 +73,9 @@ class Run:
 
 
 class SourceKind(str, Enum):
-    """The API of a source and what it can do beyond: limits, and standing still for AvailableNow.
+    """The API of a source and its optional features: read limits, support for AvailableNow.
 
-    `v2-now` also wants to know the latest offset of the log on a restart.
+    `v2-now` also accepts the latest seen offset.
     """
 
     V1 = "v1"
@@ -94,13 +94,13 @@ class SourceKind(str, Enum):
         return self not in (SourceKind.V1, SourceKind.V2)
 
     @property
-    def stands_still(self) -> bool:
+    def supports_available_now(self) -> bool:
         return self in (SourceKind.V1_NOW, SourceKind.V2_NOW)
 
 
 @dataclass(frozen=True)
 class SourceShape:
-    """A source; at most `max_rows` rows a batch where the kind has limits."""
+    """A source; if its kind has limits, with at most `max_rows` rows per batch."""
 
     kind: SourceKind
     max_rows: int = 2
@@ -127,7 +127,7 @@ class QueryShape:
 
     @property
     def plan_order(self) -> tuple[int, ...]:
-        """The sources as the plan has them, by their numbers."""
+        """The numbers of the sources in the order of the plan."""
         numbers = tuple(range(len(self.sources)))
         return (*numbers, 0) if self.repeats_first else numbers
 
@@ -136,9 +136,8 @@ class QueryShape:
 class Schedule:
     """A query, the rows that arrive for each of its sources, and its runs.
 
-    The first of the `arrivals` is there from the start; the others come one by one, in turn
-    between two triggers and while a sink is writing. After the runs a last one without faults
-    processes what is left.
+    The rows of `arrivals[0]` are there at the start. The others arrive one after another, between
+    two triggers and while the sink is writing. After the runs there is a last one without faults.
     """
 
     shape: QueryShape
@@ -158,7 +157,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """The schedule of a text; ValueError if it is none."""
+        """Parse the text form. Raises ValueError."""
         try:
             parts = dict(part.split("=", 1) for part in text.split())
             return cls(_parse_shape(parts), _parse_arrivals(parts["arrivals"]), _parse_runs(parts))

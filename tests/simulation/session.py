@@ -1,4 +1,4 @@
-"""The simulated session: settings that differ from run to run, and the ear of the listeners."""
+"""The simulated session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MANY_TRIGGERS = 80
 class SimulatedSession(MemorySession):
     """The session of one process.
 
-    Each process comes with settings of its own. If the engine does not let the recorded ones win,
-    the logs show it. It also stops a processing-time query whose triggers are used up, and lets
-    rows arrive between triggers.
+    Each process has different settings: if the engine did not apply the recorded ones, the logs
+    would show it. The session also counts triggers, to stop a processing-time query, and lets rows
+    arrive between triggers.
     """
 
     def __init__(self, world: World, life: Life) -> None:
@@ -37,7 +37,7 @@ class SimulatedSession(MemorySession):
         self._triggers = 0
 
     def set_job_description(self, description: str) -> None:
-        """The first the world hears of a new trigger."""
+        """The first call of every trigger."""
         self._triggers += 1
         life = self._life
         if self._triggers > _MANY_TRIGGERS:

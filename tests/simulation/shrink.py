@@ -1,4 +1,4 @@
-"""From a schedule that shows a violation to the smallest one that still does."""
+"""Reduces a schedule with a violation to the smallest one that still has it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from tests.simulation.simulator import simulate
 
 
 def shrink(schedule: Schedule, message: str = "") -> Schedule:
-    """Take away what can be taken away, until everything that is left is needed.
-
-    What is needed is what shows a violation, one with `message` in its text.
-    """
+    """Simplify a schedule as long as it has a violation whose text contains `message`."""
     while True:
         for smaller in _smaller(schedule):
             if any(message in violation for violation in simulate(smaller).violations):

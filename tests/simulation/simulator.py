@@ -1,4 +1,4 @@
-"""Runs a schedule: the real engine, process after process, over one world."""
+"""Runs a schedule: the real engine, one process after another, in one world."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LAST_RUN = Run()
 
 
 class SimulatedExecution(StreamExecution):
-    """The engine on the caller's thread: a thread a run would cost more than the run."""
+    """Runs the engine on the caller's thread, since starting a thread takes longer than a run."""
 
     @property
     def logical_plan(self) -> QueryPlan:
@@ -45,13 +45,13 @@ class SimulatedExecution(StreamExecution):
         return self._plan
 
     def run_here(self, on_idle: Callable[[], None]) -> None:
-        """The query from start to end; told whenever it would wait for data."""
+        """Run the query from start to end. `on_idle` is called instead of a wait for data."""
         self.life.nudge = _IdleSignal(on_idle)
         self._run_stream()
 
 
 class _IdleSignal(threading.Event):
-    """Takes the place of the event on which an idle query waits."""
+    """Replaces the event on which an idle query waits."""
 
     def __init__(self, on_idle: Callable[[], None]) -> None:
         super().__init__()
@@ -64,10 +64,10 @@ class _IdleSignal(threading.Event):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a schedule. `passed` has, for each run, the sites it passed, in order."""
+    """The result of a schedule. `passed` has the sites that each run passed, in order."""
 
     violations: list[str]
-    struck: list[Fault]
+    injected: list[Fault]
     passed: list[list[tuple[str, int]]]
     ledger: Ledger
 
@@ -78,36 +78,36 @@ def simulate(schedule: Schedule) -> Outcome:
 
 
 class Simulation:
-    """A world and the processes that lived in it so far."""
+    """A world and its processes so far."""
 
     def __init__(self, world: World, lives: Sequence[Life] = ()) -> None:
         self._world = world
         self._lives = list(lives)
 
     def fork(self) -> Simulation:
-        """The same past with another future."""
+        """A copy, to continue in another way."""
         return Simulation(self._world.fork(), self._lives)
 
     def live(self, run: Run, *, is_last: bool = False) -> Life:
-        """One more process."""
+        """Run one more process."""
         life = _live(self._world, Life(len(self._lives), run, is_last=is_last))
         self._lives.append(life)
         return life
 
     def finish(self, runs: Sequence[Run] = ()) -> Outcome:
-        """These runs and then the last one, unless there is a violation before."""
+        """Run these and then the last one without faults; stops at a violation."""
         world = self._world
         for run in runs:
             if not world.checker.violations:
                 self.live(run)
         if not world.checker.violations:
-            # A torn file costs one more run: the one that refuses it.
+            # With a torn file there is one more run, which refuses it.
             for _ in range(1 + bool(world.torn)):
                 last = self.live(_LAST_RUN, is_last=True)
             world.checker.all_over(last)
         return Outcome(
             world.checker.violations,
-            [fault for life in self._lives for fault in life.struck],
+            [fault for life in self._lives for fault in life.injected],
             [life.passed for life in self._lives],
             world.checker.ledger,
         )
@@ -115,7 +115,7 @@ class Simulation:
 
 @contextlib.contextmanager
 def quiet_engine() -> Iterator[None]:
-    """Keep the engine's own log silent: most of a simulation is failures that are meant."""
+    """Disable the engine's log: most of a simulation is intended failures."""
     loggers = [logging.getLogger(name) for name in ("penstock.engine", "penstock.checkpoint")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -128,7 +128,7 @@ def quiet_engine() -> Iterator[None]:
 
 
 def _live(world: World, life: Life) -> Life:
-    """One process from its start to its end, natural or not."""
+    """Run one process."""
     world.now_ms += life.run.clock_jump_ms
     refuses_torn_files = bool(world.torn)
     world.checker.run_starts(life)
@@ -143,13 +143,13 @@ def _live(world: World, life: Life) -> Life:
 
 
 def _rest(world: World, life: Life) -> None:
-    """An idle query is stopped once nothing can come any more."""
+    """Stop an idle query when all rows have arrived."""
     if world.all_arrived and not life.dead:
         life.stop_query(graceful=True)
 
 
 def _run_query(world: World, life: Life) -> BaseException | None:
-    """Returns what the query failed with, None if it ended well or its process was killed."""
+    """Returns the error of the query; None if it did not fail or its process was killed."""
     try:
         checkpoint = CheckpointDirectory(SimulatedFiles(world, life))
         execution = SimulatedExecution(

@@ -1,7 +1,7 @@
-"""Where the engine touches the world, and which faults can happen there.
+"""The sites at which faults are injected, and the faults that are possible at each.
 
-A site is every fault point of the engine, and beside them every single call that leaves the
-engine: the points lie around what is done to all sources, the calls are made to each.
+The sites are the engine's fault points and, besides, every single call to a source, to the plan or
+to a file: a fault point is passed once for all sources, a call is made for each of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
     **{point.value: _POINT for point in FaultPoint},
     **{point.value: (*_POINT, *_LOSS) for point in _WHILE_THE_QUERY_RUNS},
     **{point.value: _PROCESS for point in _BEFORE_THE_QUERY_EXISTS},
-    # Before a run knows anything of the checkpoint it can take an older one for its own.
+    # A run that has not read the checkpoint yet cannot detect that it is an older copy.
     FaultPoint.BEFORE_METADATA.value: (*_PROCESS, FaultKind.OLDER),
     FaultPoint.AFTER_SOURCES.value: (*_POINT, *_LOSS[:-1]),
     **dict.fromkeys((LATEST_OFFSET, GET_BATCH, COMMIT, PREPARE), _CALL),
@@ -65,4 +65,4 @@ KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
 SWALLOWED_AT = frozenset(
     {FaultPoint.BEFORE_STOP_SOURCES.value, FaultPoint.AFTER_STOP_SOURCES.value}
 )
-"""Where an error is not to make the query fail: it is ending anyway."""
+"""Sites at which an error does not make the query fail, since it is ending."""

@@ -1,8 +1,7 @@
-"""Simulated sources: numbered rows, deterministic event times, and a strict memory.
+"""Simulated sources of numbered rows.
 
-The offset of a source is the number of rows before it. A source that was told that rows are
-processed has let go of them; to ask for them again is what a real source would answer with data
-loss.
+The offset of a source is the number of rows before it. A source discards rows when they are
+committed; if they are requested again, a real source would have lost them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tests.simulation.world import World
 
 
 class _SimulatedStream(RowStream):
-    """What both kinds share. Every call may be struck by a fault and is checked."""
+    """What both kinds share. A fault can be injected at every call, and the checker sees it."""
 
     origin = 0
 
@@ -27,7 +26,7 @@ class _SimulatedStream(RowStream):
         has_limit = shape.kind.has_limit
         abilities = Abilities(
             admission_control=has_limit,
-            available_now=shape.kind.stands_still,
+            available_now=shape.kind.supports_available_now,
             latest_seen=shape.kind is SourceKind.V2_NOW,
             limit=ReadMaxRows(shape.max_rows) if has_limit else ALL_AVAILABLE,
         )
@@ -46,14 +45,14 @@ class _SimulatedStream(RowStream):
     def get_batch(self, start: Offset | None, end: Offset) -> RowRange:
         self._life.cross(GET_BATCH)
         first, last = self.rows_between(start, end)
-        self._world.checker.rows_asked_for(self._life, self.number, first, last)
+        self._world.checker.rows_requested(self._life, self.number, first, last)
         return first, last
 
     def commit(self, end: Offset) -> None:
         self._life.cross(COMMIT)
         upto = int(end.json)
-        self._world.checker.rows_let_go(self._life, self.number, upto)
-        self._world.let_go[self.number] = max(self._world.let_go[self.number], upto)
+        self._world.checker.rows_committed(self._life, self.number, upto)
+        self._world.discarded[self.number] = max(self._world.discarded[self.number], upto)
 
     def set_latest_seen_offset(self, offset: Offset) -> None:
         self._world.checker.latest_seen(self._life, self.number, int(offset.json))

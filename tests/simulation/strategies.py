@@ -1,4 +1,4 @@
-"""Hypothesis strategies for schedules: what they generate shrinks to the smallest that fails."""
+"""Hypothesis strategies for schedules."""
 
 from __future__ import annotations
 

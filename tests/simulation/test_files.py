@@ -1,4 +1,4 @@
-"""The simulated files keep the contract of files, as far as no fault strikes."""
+"""Without faults, the simulated files keep the contract of `CheckpointFiles`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_file_is_written_if_absent_and_read_back(world: World) -> None:
     assert files.exists("metadata")
 
 
-def test_what_is_missing_is_missing(world: World) -> None:
+def test_missing_files(world: World) -> None:
     files, _ = _files(world)
     with pytest.raises(FileNotFoundError):
         files.read("offsets/0")
@@ -44,7 +44,7 @@ def test_what_is_missing_is_missing(world: World) -> None:
     files.delete("offsets/0")
 
 
-def test_files_outlive_the_process_that_wrote_them_and_it_can_do_no_more(world: World) -> None:
+def test_files_outlive_their_process_which_has_no_further_effect(world: World) -> None:
     files, life = _files(world)
     files.create_if_absent("metadata", b"x")
     life.die()

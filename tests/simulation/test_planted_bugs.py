@@ -1,4 +1,4 @@
-"""That the checker can fail: every planted bug is caught, with a message that names it."""
+"""Tests the checker: it catches every planted bug, with a message that describes it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.simulation.explore import single_fault_grounds, single_faults
 
 @dataclass(frozen=True)
 class PlantedBug:
-    """A bug, the smallest schedule that shows it, and what the checker says about it.
+    """A bug, the smallest schedule that shows it, and a part of the checker's message.
 
-    The schedules were found by trying single faults in order, and made small by `shrink`.
+    The schedules were found among the single faults and reduced by `shrink`.
     """
 
     plant: Callable[[bugs.Patch], None]
@@ -36,8 +36,8 @@ PLANTED_BUGS = {
         "sources=v2-now:1 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
         "without an entry in the offset log",
     ),
-    "offsets asked again on a re-run": PlantedBug(
-        bugs.offsets_asked_again_on_re_run,
+    "offsets requested again on a re-run": PlantedBug(
+        bugs.offsets_requested_again_on_re_run,
         "sources=v1-limit:2 plan=stateless retain=100 flags=nodata "
         "arrivals=2,1 runs=processing!eio-after@create_offsets#1;once",
         "not what the offset log says",
@@ -72,8 +72,8 @@ PLANTED_BUGS = {
         "arrivals=0 runs=processing!older@before_commit_log#1",
         "written although the checkpoint is older",
     ),
-    "the log of the sink is not asked": PlantedBug(
-        bugs.log_of_sink_not_asked,
+    "the log of the sink is not checked": PlantedBug(
+        bugs.log_of_sink_not_checked,
         "sources=v2-limit:1 plan=stateless retain=100 flags=nodata "
         "arrivals=1,1 runs=processing;processing!older@before_metadata#1",
         "written although the checkpoint is older",
@@ -94,13 +94,13 @@ PLANTED_BUGS = {
         bugs.watermark_not_restored,
         "sources=v1-limit:1 plan=min retain=100 flags=nodata "
         "arrivals=1 runs=processing!eio-after@create_offsets#2",
-        "hands on the watermark",
+        "records the watermark",
     ),
     "watermark of the commit log not taken": PlantedBug(
         bugs.watermark_of_commit_log_not_taken,
         "sources=v1-limit:2,v2-now:1 plan=min retain=100 flags=nodata "
         "arrivals=0/0,1/1,0/1 runs=available",
-        "the batch before handed on",
+        "the batch before has recorded",
     ),
     "timestamp not repeated": PlantedBug(
         bugs.timestamp_not_repeated,
@@ -131,7 +131,7 @@ PLANTED_BUGS = {
     "source committed too early": PlantedBug(
         bugs.source_committed_too_early,
         "sources=v1-limit:2 plan=stateless retain=100 flags=nodata arrivals=1 runs=",
-        "is told that everything up to",
+        "gets a commit of everything up to",
     ),
     "batch id incremented on failure": PlantedBug(
         bugs.batch_id_incremented_on_failure,
@@ -159,10 +159,10 @@ PLANTED_BUGS = {
     "start offsets lost on resume": PlantedBug(
         bugs.start_offsets_lost,
         "sources=v1-limit:2 plan=min retain=100 flags=nodata arrivals=1 runs=processing",
-        "is asked for the rows 0..",
+        "the rows 0..",
     ),
-    "V1 sources not asked again": PlantedBug(
-        bugs.v1_sources_not_asked_again,
+    "V1 sources do not get the last batch again": PlantedBug(
+        bugs.v1_sources_without_last_batch,
         "sources=v1-limit:2,v2-now:1 plan=stateless retain=100 flags=nodata "
         "arrivals=0/0,1/0,0/1 runs=available",
         "rule 7",
@@ -262,7 +262,7 @@ def test_exploration_finds_a_planted_bug(name: str, monkeypatch: pytest.MonkeyPa
     assert any(bug.message in violation for violation in violations)
 
 
-def test_violation_shrinks_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schedule_with_a_violation_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
     bugs.timestamp_not_repeated(monkeypatch)
     large = Schedule.parse(
         "sources=v1-limit:2,v2-now:1 plan=min retain=2 flags=nodata arrivals=2/0,1/1 "

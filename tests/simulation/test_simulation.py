@@ -1,4 +1,4 @@
-"""The engine under faults: nothing lost, nothing twice, whatever happens to it."""
+"""The engine under injected faults: no row is lost or written twice."""
 
 from __future__ import annotations
 
@@ -82,17 +82,17 @@ def test_a_run_without_faults_has_limits_and_batches_without_data() -> None:
 
 def test_a_killed_process_leaves_its_batch_to_the_next() -> None:
     outcome = simulate(Schedule.parse(f"{TWO_SOURCES} runs=processing!kill@sink_midway#2"))
-    assert outcome.struck == [Fault(FaultKind.KILL, "sink_midway", 2)]
+    assert outcome.injected == [Fault(FaultKind.KILL, "sink_midway", 2)]
     assert outcome.passed[0][-1] == ("sink_midway", 2)
     assert outcome.violations == []
 
 
-def test_a_dead_process_touches_nothing_any_more() -> None:
+def test_a_dead_process_has_no_further_effect() -> None:
     outcome = simulate(Schedule.parse(f"{TWO_SOURCES} runs=processing!kill@after_sink#1"))
     assert ("before_stop_sources", 1) not in outcome.passed[0]
 
 
-def test_a_torn_file_is_refused_and_costs_one_run() -> None:
+def test_a_torn_file_is_refused_in_one_run() -> None:
     outcome = simulate(Schedule.parse(f"{TWO_SOURCES} runs=processing!torn@create_offsets#2"))
     assert outcome.violations == []
     assert len(outcome.passed) == 3
@@ -103,7 +103,7 @@ def test_a_torn_file_is_refused_and_costs_one_run() -> None:
 def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
     site = next(site for site, kinds in KINDS_AT.items() if kind in kinds and "delete" not in site)
     outcome = simulate(Schedule.parse(f"{TWO_SOURCES} runs=processing!{kind.value}@{site}#1"))
-    assert outcome.struck == [Fault(kind, site, 1)]
+    assert outcome.injected == [Fault(kind, site, 1)]
     assert outcome.violations == []
 
 
@@ -112,12 +112,12 @@ def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
 
 @given(schedule=schedules())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_schedule_survives_its_text(schedule: Schedule) -> None:
+def test_a_schedule_is_parsed_back_from_its_text(schedule: Schedule) -> None:
     assert Schedule.parse(str(schedule)) == schedule
 
 
 @pytest.mark.parametrize("text", ["", "sources=v9:1", f"{TWO_SOURCES} runs=hourly"])
-def test_what_is_no_schedule_is_refused(text: str) -> None:
+def test_an_invalid_schedule_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a schedule"):
         Schedule.parse(text)
 

@@ -1,4 +1,4 @@
-"""What outlives a process: the files, the rows of the sources, the sink, and the time."""
+"""What outlives a process: the files, the rows of the sources, the sink, and the clock."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ _LISTINGS_KEPT = 3
 
 
 class World(Clock):
-    """The durable side of a simulation, and its clock, which ticks whenever it is read.
+    """The durable state of a simulation, and its clock, which advances whenever it is read.
 
-    Every change goes through the checker first, which ends the process that tries what the
-    protocol forbids.
+    The checker sees every change first, and ends a process that violates the protocol.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.shape = schedule.shape
         self.rows = list(schedule.arrivals[0])
-        self.let_go = [0] * len(self.rows)
+        self.discarded = [0] * len(self.rows)
         self.torn: set[str] = set()
-        self.checker = Checker(self.shape, self.rows, self.let_go, self.torn)
+        self.checker = Checker(self.shape, self.rows, self.discarded, self.torn)
         self.files = MemoryFiles()
         self._listings: dict[str, list[list[str]]] = {}
         self._away: MemoryFiles | None = None
@@ -36,10 +35,10 @@ class World(Clock):
         self.now_ms = _START_MS
 
     def fork(self) -> World:
-        """The same world once more, for another future. Nothing of it may be running."""
+        """A copy, to continue in another way. Call it only between runs."""
         other = World(self.schedule)
         other.rows[:] = self.rows
-        other.let_go[:] = self.let_go
+        other.discarded[:] = self.discarded
         other.torn.update(self.torn)
         other.checker.ledger.take_over(self.checker.ledger)
         other.checker.violations.extend(self.checker.violations)
@@ -64,7 +63,7 @@ class World(Clock):
         return self.now_ms
 
     def let_rows_arrive(self) -> None:
-        """The next of the schedule's arrivals, if there is one."""
+        """Add the rows of the schedule's next arrival, if there is one."""
         if self._arrived < len(self.schedule.arrivals):
             for source, count in enumerate(self.schedule.arrivals[self._arrived]):
                 self.rows[source] += count
@@ -77,11 +76,10 @@ class World(Clock):
     # The checkpoint as a whole.
 
     def take_checkpoint_away(self, kind: FaultKind) -> None:
-        """Put something else in the place of the checkpoint, until it is brought back.
+        """Replace the checkpoint, until `bring_checkpoint_back`.
 
-        An older copy is the same as the checkpoint if there is no batch to leave out, and is as
-        good to a new run if the sink does not have that batch either: then nothing happens. Nor
-        does it if a file is torn, which is another reason to refuse what is there.
+        Does nothing for an older copy if the sink does not have the batch that the copy lacks,
+        since a run on that copy is correct. Nor if a file is torn, since a run then fails anyway.
         """
         latest = self.checker.ledger.latest_decision
         is_same = kind is FaultKind.OLDER and latest not in self.checker.ledger.written
@@ -100,37 +98,37 @@ class World(Clock):
                 self.files = MemoryFiles(as_another_query_has_it(self._away.directories))
 
     def bring_checkpoint_back(self) -> None:
-        """Have the checkpoint again, without what was written to what was in its place."""
+        """Restore the checkpoint, without what was written to its replacement."""
         if self._away is not None:
             self.files, self._away = self._away, None
 
     # Files.
 
     def names_a_moment_ago(self, directory: str) -> list[str]:
-        """The listing as it was two changes ago."""
+        """The names two changes ago."""
         listings = self._listings.get(directory, [[]])
         return listings[-_LISTINGS_KEPT] if len(listings) >= _LISTINGS_KEPT else []
 
     def create(self, life: Life, name: str, data: bytes) -> None:
-        """A complete file, as the protocol has it; overwrites, if the caller would."""
+        """Create a complete file, after a check. An existing file is overwritten."""
         self.checker.file_created(life, name, data, overwrites=self.files.find(name) is not None)
         self.place(name, data)
 
     def create_by_rival(self, life: Life, name: str, data: bytes) -> None:
-        """The same by another run, which may write to whatever is there."""
+        """Create a file as another run, which may also write to a replaced checkpoint."""
         if self._away is None:
             self.create(life, name, data)
         else:
             self.place(name, data)
 
     def tear(self, name: str, data: bytes) -> None:
-        """A file that is less than what was to be written."""
+        """Create a truncated file."""
         if self._away is None:
             self.torn.add(name)
         self.place(name, data)
 
     def place(self, name: str, data: bytes) -> None:
-        """Bytes under a name, unchecked."""
+        """Create or replace a file, without a check."""
         self.files.place(name, data)
         self._remember_listing(name)
 
@@ -140,7 +138,7 @@ class World(Clock):
             self._discard(name)
 
     def move_torn_files_away(self) -> None:
-        """What the messages about a torn file tell its owner to do."""
+        """Do what the error message about a torn file says."""
         for name in self.torn:
             self._discard(name)
         self.torn.clear()

@@ -186,6 +186,6 @@ def test_a_step_that_times_out(
 
 def test_step_of_a_query_with_another_trigger_raises(numbers: MemoryStream) -> None:
     query = write_stream(numbers.to_df()).sink(CollectSink()).start()
-    with pytest.raises(ExecutionError, match="steps only with a ManualTrigger"):
+    with pytest.raises(ExecutionError, match="requires a ManualTrigger"):
         query.step()
     query.stop()

@@ -1,4 +1,4 @@
-"""Trigger.AvailableNow for sources that do not know it."""
+"""Trigger.AvailableNow for sources that do not support it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _logger = logging.getLogger(__name__)
 
 
 class AvailableNowDataStreamWrapper(DataStream):
-    """Makes a stream stand still at the offset it had when the query began.
+    """Bounds a stream by the offset it had when the query started.
 
-    It answers in one batch: the read limit of the stream is not heeded, and says so.
+    Everything up to that offset is one batch: the stream's read limit is ignored, with a warning.
     """
 
     def __init__(self, delegate: DataStream) -> None:
@@ -61,7 +61,7 @@ class AvailableNowDataStreamWrapper(DataStream):
                 start = self.delegate.initial_offset()
             self._fetched = self.delegate.latest_offset(start, ALL_AVAILABLE)
         else:
-            self._fetched = self._ask_without_limits()
+            self._fetched = self._latest_without_limits()
 
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
         return self._fetched
@@ -69,9 +69,9 @@ class AvailableNowDataStreamWrapper(DataStream):
     def report_latest_offset(self) -> Offset | None:
         if self.delegate.supports_admission_control:
             return self.delegate.report_latest_offset()
-        return self._ask_without_limits()
+        return self._latest_without_limits()
 
-    def _ask_without_limits(self) -> Offset | None:
+    def _latest_without_limits(self) -> Offset | None:
         if isinstance(self.delegate, Source):
             return self.delegate.get_offset()
         return self.delegate.latest_offset(None, ALL_AVAILABLE)

@@ -1,4 +1,4 @@
-"""What changes from batch to batch, apart from what lasts as long as the query."""
+"""The state of one batch. The state of a whole run is in `runtime`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.engine.stream_progress import StreamProgress
 
 @dataclass
 class BatchContext:
-    """The batch that is being decided or run. Only the query's thread changes it.
+    """The batch that is being constructed or run. Only the query's thread changes it.
 
     A batch is the data after `start_offsets` (the reference's committed offsets) up to
-    `end_offsets` (its available offsets). `last_execution` is that of the batch before, None for
-    the first of a run.
+    `end_offsets` (its available offsets). `last_execution` is the execution of the previous batch;
+    None for the first batch of a run.
     """
 
     batch_id: int = -1
@@ -30,7 +30,7 @@ class BatchContext:
 
     @property
     def is_new_data_available(self) -> bool:
-        """Whether some source stands elsewhere than where the batch before left it."""
+        """Whether the end offset of some source differs from its start offset."""
         return any(
             self.start_offsets.get(source) != available
             for source, available in self.end_offsets.items()

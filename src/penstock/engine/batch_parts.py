@@ -1,12 +1,11 @@
-"""A batch cut in two, and its parts again: how the range that makes it fail is narrowed.
+"""Splits a batch into halves, and these again, to narrow down the range that makes it fail.
 
-A part of a batch is what each of its sources brings to it. Sources differ in how they can be cut:
+A part of a batch has a part of each of its sources. How a source can be split depends on its kind:
 
-    a source of files      by its files, as its own log has them
-    Kafka                  by records: every number between two offsets is an offset
-    any other that heeds   where the source itself ends a batch from the same start
-    a read limit           under a smaller limit
-    all others             not at all: they are in one half or in the other
+    file source                  between files, as listed in the source's own log
+    Kafka                        between records: every number between two offsets is an offset
+    with admission control       at an offset that the source returns for a smaller read limit
+    without admission control    not at all: the source is in one half or in the other
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import CompositeReadLimit, ReadLimit, ReadMaxFiles, ReadMaxRows
 
 _MOST_STEPS = 10_000
-"""How many offsets of a source are looked at one by one where their order is not known."""
+"""How many offsets of a source are requested one by one if their order is not known."""
 
 
 class SourcePart(ABC):
-    """What one source brings to a part of a batch: a stretch of it, which may be empty."""
+    """The part of one source in a part of a batch: a contiguous range, which may be empty."""
 
     source: DataStream
 
@@ -36,29 +35,29 @@ class SourcePart(ABC):
     @property
     @abstractmethod
     def size(self) -> int | None:
-        """How many units it holds; None if that cannot be told."""
+        """The number of units in it; None if it is not known."""
 
     @property
     @abstractmethod
     def unit(self) -> str:
-        """What the size counts, in the singular."""
+        """The name of the unit that `size` counts, in the singular."""
 
     @abstractmethod
     def halves(self) -> tuple[SourcePart, SourcePart] | None:
-        """Two parts that make up this one, neither of them empty; None if it cannot be cut."""
+        """Two consecutive parts, neither of them empty; None if it cannot be split."""
 
     @abstractmethod
     def beginning(self) -> SourcePart:
-        """The empty part before this one."""
+        """The empty part at the start of this one."""
 
     @abstractmethod
     def ending(self) -> SourcePart:
-        """The empty part after this one."""
+        """The empty part at the end of this one."""
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file as the log of a file source has it."""
+    """A file in the log of a file source."""
 
     path: str
     timestamp: int
@@ -66,7 +65,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class FilesPart(SourcePart):
-    """Files of a file source, whose own log is in `directory` below `sources`."""
+    """Files of a file source whose log is in `directory`, relative to `sources`."""
 
     source: DataStream
     directory: str
@@ -98,7 +97,7 @@ class FilesPart(SourcePart):
 
 @dataclass(frozen=True)
 class OffsetsPart(SourcePart):
-    """What lies after `start` up to and including `end`. No start is the source's beginning."""
+    """The data after `start` up to and including `end`. None as start: from the source's begin."""
 
     source: DataStream
     start: Offset | None
@@ -129,7 +128,7 @@ class OffsetsPart(SourcePart):
         if begin is None and isinstance(self.source, MicroBatchStream):
             begin = self.source.initial_offset()
         middle = _middle_record(begin, self.end) if self._is_kafka else None
-        middle = middle or _middle_by_asking(self.source, begin, self.end)
+        middle = middle or _middle_by_limit(self.source, begin, self.end)
         if middle is None:
             return None
         return replace(self, end=middle), replace(self, start=middle)
@@ -143,7 +142,7 @@ class OffsetsPart(SourcePart):
 
 @dataclass(frozen=True)
 class BatchPart:
-    """A part of a batch. `is_last` if it is one that the batch ends with."""
+    """A part of a batch. `is_last` says that it ends where the batch ends."""
 
     sources: tuple[SourcePart, ...]
     is_last: bool = True
@@ -153,10 +152,10 @@ class BatchPart:
         return [part for part in self.sources if not part.is_empty]
 
     def halves(self) -> tuple[BatchPart, BatchPart] | None:
-        """Two parts to be run one after the other instead of this one; None if it is minimal.
+        """Two parts that, run one after the other, replace this one; None if it is minimal.
 
-        Every source that can be cut is cut; the others are in the second part. When none can be
-        cut any more, the first source with data is told apart from the rest.
+        Every source that can be split is split; the others are in the second part. If none can be
+        split, the first part has the first source with data, the second part has the others.
         """
         cuts = [part.halves() for part in self.sources]
         if not any(cuts):
@@ -174,7 +173,10 @@ class BatchPart:
 
 
 def _middle_record(start: Offset | None, end: Offset) -> Offset | None:
-    """The position after half of the records, partition by partition; None if there is none."""
+    """The Kafka offset after half of the records, filled partition by partition.
+
+    None if the start is not known or there are fewer than two records.
+    """
     total = None if start is None else _distance(start, end)
     if start is None or total is None or total < 2:
         return None
@@ -188,10 +190,10 @@ def _middle_record(start: Offset | None, end: Offset) -> Offset | None:
     return SerializedOffset(json.dumps(position, separators=(",", ":")))
 
 
-def _middle_by_asking(source: DataStream, start: Offset | None, end: Offset) -> Offset | None:
-    """An offset between two at which the source ends a batch under a limit; None for none.
+def _middle_by_limit(source: DataStream, start: Offset | None, end: Offset) -> Offset | None:
+    """An offset between two at which the source ends a batch under some read limit; None if none.
 
-    Where offsets are numbers it is about the middle, else the middle of all there are.
+    If the offsets are numbers it is near the middle; otherwise it is the median of all of them.
     """
     size = _distance(start, end)
     while size is not None and size > 1:
@@ -204,7 +206,7 @@ def _middle_by_asking(source: DataStream, start: Offset | None, end: Offset) -> 
 
 
 def _steps_between(source: DataStream, start: Offset | None, end: Offset) -> list[Offset]:
-    """Every offset that the source knows between two; none if its steps do not lead to the end."""
+    """All offsets at which the source ends a batch of size 1; empty if they do not reach `end`."""
     smallest = _limit_of(source, 1)
     steps: dict[Offset, None] = {}
     at = start
@@ -220,7 +222,7 @@ def _steps_between(source: DataStream, start: Offset | None, end: Offset) -> lis
 
 
 def _limit_of(source: DataStream, size: int) -> ReadLimit:
-    """A limit of the kind that the source was configured with; of rows if with none."""
+    """A limit of `size` in files if the source was configured with a file limit, else in rows."""
     limit = source.default_read_limit()
     limits = limit.limits if isinstance(limit, CompositeReadLimit) else (limit,)
     counts_files = any(isinstance(one, ReadMaxFiles) for one in limits)

@@ -1,4 +1,4 @@
-"""Time, as the engine is given it."""
+"""The clock that the engine reads and waits on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from abc import ABC, abstractmethod
 
 _UNEVEN_MS = 100
-"""A clock that is off by less is not one that was set back."""
+"""A deviation below this is not taken for a clock that was set back."""
 
 
 class Clock(ABC):
-    """Where the engine reads the time and waits for it. Injected, so that tests can set it."""
+    """Source of the time. It is injected, so that tests can set it."""
 
     @abstractmethod
     def time_millis(self) -> int:
@@ -19,14 +19,14 @@ class Clock(ABC):
 
     @abstractmethod
     def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
-        """Wait until the time is `target_ms` or `wake` is set; return the time then.
+        """Wait until the time is `target_ms` or `wake` is set; returns the time then.
 
-        A clock that is set back meanwhile does not make the wait longer than it was to be, twice
-        that at most: the time returned is before the target then.
+        If the clock is set back during the wait, the wait takes at most twice as long as planned,
+        and the returned time may be before the target.
         """
 
     def elapsed_millis(self) -> float:
-        """A reading for measuring durations; only differences mean anything."""
+        """A monotonic reading for measuring durations; only differences are meaningful."""
         return float(self.time_millis())
 
 

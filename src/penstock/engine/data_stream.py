@@ -1,8 +1,8 @@
-"""Sources as the engine sees them: one side of the seam to Spark.
+"""The interface between the engine and the sources of a query.
 
-Two kinds, as in Spark's two data source APIs. A `Source` (V1) is asked for its offset and hands
-out the data of a range as a plan. A `MicroBatchStream` (V2) is asked for its latest offset and
-reads a range on the executors. Both may support more, which they say by the properties below.
+There are two kinds, as in Spark's two data source APIs. A `Source` (V1) returns its offset and
+returns the data of a range as a plan. A `MicroBatchStream` (V2) returns its latest offset and reads
+a range on the executors. The `supports_...` and `accepts_...` properties are optional features.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class DataStream(ABC):
 
     @property
     def supports_admission_control(self) -> bool:
-        """Whether `latest_offset` heeds a start and a read limit."""
+        """Whether `latest_offset` takes the start offset and the read limit into account."""
         return False
 
     @property
     def supports_trigger_available_now(self) -> bool:
-        """Whether the stream can hold still at what it has, for `prepare_for_trigger_...`."""
+        """Whether `prepare_for_trigger_available_now` is implemented."""
         return False
 
     @property
     def accepts_latest_seen_offset(self) -> bool:
-        """Whether the stream wants to know, on a restart, the last offset of the log."""
+        """Whether `set_latest_seen_offset` is to be called on a restart."""
         return False
 
     def deserialize_offset(self, json: str) -> Offset:
-        """The offset whose JSON was logged. Raises if it is none of this stream's."""
+        """Parse an offset from the log. Raises if the JSON is not an offset of this stream."""
         return SerializedOffset(json)
 
     def default_read_limit(self) -> ReadLimit:
@@ -42,71 +42,77 @@ class DataStream(ABC):
 
     @abstractmethod
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
-        """The end of the next batch that starts after `start`; None if there is nothing yet.
+        """The end of the next batch that starts after `start`; None if there is no data yet.
 
-        Start and limit mean nothing to a stream without admission control.
+        A stream without admission control ignores both arguments.
         """
 
     def report_latest_offset(self) -> Offset | None:
-        """The end of all that is available, for progress only; None if the stream won't say."""
+        """The end of all available data, for progress only; None if it is not reported."""
         return None
 
     def on_new_data(self, nudge: Callable[[], None]) -> None:
-        """Told once, before the first batch: `nudge` may be called, from any thread and whenever
-        there is new data, to be asked for it at once. A stream that cannot know ignores it."""
+        """Called once, before the first batch. The stream may call `nudge` from any thread when it
+        has new data: the query then ends its wait and requests offsets at once."""
 
     def prepare_for_trigger_available_now(self) -> None:
-        """From now on never return an offset beyond what is available at this moment."""
+        """From now on `latest_offset` never returns an offset after what is available now."""
         raise NotImplementedError(f"{self} does not support Trigger.AvailableNow")
 
     def set_latest_seen_offset(self, offset: Offset) -> None:
-        """Told once before the first batch of a restart, if `accepts_latest_seen_offset`."""
+        """Called once on a restart, before the first batch, with the last offset in the log.
+
+        Only if `accepts_latest_seen_offset`.
+        """
 
     @abstractmethod
     def get_batch(self, start: Offset | None, end: Offset) -> object:
-        """The data after `start` up to and including `end`, in a form the query plan takes.
+        """The data after `start` up to and including `end`, in the form that the plan expects.
 
-        The same two offsets give the same data, in this run and in the next.
+        The same two offsets return the same data in every run.
         """
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Everything up to `end` is processed and will never be asked for again."""
+        """Everything up to `end` is processed and will not be requested again."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Free what the stream holds. Nothing is called after this."""
+        """Release the stream's resources. No method is called after this."""
 
     def metrics(self, latest_consumed: Offset | None) -> Mapping[str, str]:
-        """The stream's own figures for progress."""
+        """The stream's own metrics for progress."""
         return {}
 
 
 class Source(DataStream):
     """A stream of Spark's first data source API.
 
-    After a restart `get_batch` is called for the last batch once more even if it is committed:
-    some sources of this kind expect it.
+    After a restart `get_batch` is called once for the last batch even if it is committed, because
+    some sources of this kind depend on it.
     """
 
     @abstractmethod
     def get_offset(self) -> Offset | None:
-        """The end of what is available; None if there has never been any data."""
+        """The end of the available data; None if there has never been any data."""
 
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
         return self.get_offset()
 
 
 class MicroBatchStream(DataStream):
-    """A stream of Spark's second data source API. It always has a first offset."""
+    """A stream of Spark's second data source API. It always has an initial offset."""
 
     @abstractmethod
     def initial_offset(self) -> Offset:
-        """Where a query without a checkpoint begins."""
+        """The start offset of a query without a checkpoint."""
 
 
 class UniqueSource:
-    """A distinct source of a query with the read limit its trigger gives it."""
+    """A distinct source of a query with the read limit that the trigger assigned to it.
+
+    `stream` is `original`, or a wrapper around it; offsets are kept by `original`.
+    """
 
     def __init__(self, stream: DataStream, limit: ReadLimit, original: DataStream) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""The text of an error, whole and as one line."""
+"""The message of an error, complete or as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def error_text(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """The first line of an error's text; a Python traceback in it is left out up to its error."""
+    """The first line of an error's text, without a Python traceback.
+
+    If the first line ends where a traceback starts, the exception line of that traceback follows.
+    """
     head, traceback, rest = text.partition(_TRACEBACK)
     first = head.strip().split("\n", 1)[0].rstrip()
     if not traceback or "\n" in head.strip():
@@ -30,7 +33,10 @@ def one_line(text: str) -> str:
 
 
 def shown(thing: object) -> str:
-    """Its text, or that it has none: what is asked for one may have died with the query."""
+    """`str(thing)`; if that raises, a text that says so.
+
+    A plan or an error of Spark cannot be shown any more once the JVM has exited.
+    """
     try:
         return str(thing)
     except Exception as exc:

@@ -1,4 +1,4 @@
-"""What a query tells its listeners."""
+"""The events that listeners receive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.engine.progress import StreamingQueryProgress
 
 @dataclass(frozen=True)
 class QueryEvent:
-    """Something that happened to a query."""
+    """The base of all events of a query."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class QueryStartedEvent(QueryEvent):
 
 @dataclass(frozen=True)
 class QueryProgressEvent(QueryEvent):
-    """A batch is done."""
+    """A batch is committed."""
 
     progress: StreamingQueryProgress
 
 
 @dataclass(frozen=True)
 class QueryIdleEvent(QueryEvent):
-    """There has been nothing to do for `noDataProgressEventInterval`."""
+    """There has been no batch for `noDataProgressEventInterval`."""
 
     id: str
     run_id: str
@@ -40,7 +40,7 @@ class QueryIdleEvent(QueryEvent):
 
 @dataclass(frozen=True)
 class QueryTerminatedEvent(QueryEvent):
-    """The query is over; `exception` is the text of what ended it if it failed."""
+    """The query has ended; `exception` is the text of the error if it failed."""
 
     id: str
     run_id: str

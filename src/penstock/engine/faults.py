@@ -1,8 +1,7 @@
-"""The boundaries of the protocol, by name, so that a test can strike at each of them.
+"""Named points between the steps of the protocol at which a test can inject a fault.
 
-A running query passes every point through `FaultInjector.reach`. The one it has by default does
-nothing. What a fault may do at a point is anything a machine may do there: raise, hang, or end
-the process.
+A running query calls `FaultInjector.reach` at every point. By default that does nothing. An
+injector may do anything that can happen to a process there: raise, block, or end the process.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from enum import Enum
 
 
 class FaultPoint(str, Enum):
-    """A place between two steps of a batch, in the order in which a batch passes them."""
+    """A point between two steps, in the order in which a query reaches them."""
 
     BEFORE_METADATA = "before_metadata"
     AFTER_METADATA = "after_metadata"
@@ -41,10 +40,10 @@ class FaultPoint(str, Enum):
 
 
 class FaultInjector:
-    """Passed at every fault point. This one lets everything pass."""
+    """Called at every fault point. This implementation does nothing."""
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
-        """Called by the query's thread when it is at a point of a batch."""
+        """Called on the query's thread at a point; `batch_id` is -1 outside of batches."""
 
 
 NO_FAULTS = FaultInjector()

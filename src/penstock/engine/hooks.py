@@ -1,4 +1,4 @@
-"""Callables of the user's at the turning points of a batch, called on the query's thread."""
+"""User callbacks at fixed points of a batch, called on the query's thread."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _logger = logging.getLogger(__name__)
 
 
 class HookPoint(str, Enum):
-    """When a hook is called."""
+    """The point at which a hook is called."""
 
-    BEFORE_BATCH = "before_batch"  # decided or found undone, about to run
+    BEFORE_BATCH = "before_batch"  # constructed, or planned by an earlier run; about to run
     AFTER_WAL = "after_wal"  # its offsets are on disk
-    AFTER_SINK = "after_sink"  # the sink has it
-    AFTER_COMMIT = "after_commit"  # it is done
+    AFTER_SINK = "after_sink"  # the sink has written it
+    AFTER_COMMIT = "after_commit"  # its entry in the commit log is on disk
 
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """What a hook is told about the batch. Offsets are JSON texts by source description."""
+    """The argument of a hook. Offsets are JSON texts, by the description of their source."""
 
     query_id: str
     run_id: str
@@ -38,8 +38,8 @@ Hook = Callable[[BatchInfo], None]
 
 @dataclass
 class Hooks:
-    """The hooks of a query. One that raises is reported and the query goes on, unless `strict`:
-    then its error is the query's."""
+    """The hooks of a query. If a hook raises, the error is logged and the query continues; if
+    `strict`, the query fails with that error."""
 
     strict: bool = False
     _hooks: dict[HookPoint, list[Hook]] = field(default_factory=dict)
@@ -48,21 +48,21 @@ class Hooks:
         self._hooks.setdefault(point, []).append(hook)
 
     def call(self, point: HookPoint, info: Callable[[], BatchInfo]) -> None:
-        """Call the hooks of a point; `info` is made only if there are any."""
+        """Call the hooks of a point; `info` is called only if there are any."""
         hooks = self._hooks.get(point)
         if not hooks:
             return
-        told = info()
+        batch = info()
         for hook in hooks:
             try:
-                hook(told)
+                hook(batch)
             except Exception:
                 if self.strict:
                     raise
                 _logger.warning(
-                    "The %s hook %r failed in batch %s; the query goes on",
+                    "The %s hook %r failed in batch %s; the query continues",
                     point.value,
                     hook,
-                    told.batch_id,
+                    batch.batch_id,
                     exc_info=True,
                 )

@@ -1,15 +1,15 @@
-"""What is special about the engine's logging: one more level, whose record a record is, no secrets.
+"""Logging: a TRACE level, the query and batch in every record, and redaction of secrets.
 
-Every record that is made on a query's thread, by whatever logger, carries `query_id`, `run_id`,
-`query_name` and `batch_id`. On all other threads these are NONE, so that a format may name them:
+Every record made on a query's thread, by any logger, has the attributes `query_id`, `run_id`,
+`query_name` and `batch_id`. On all other threads these are NONE, so that a format may use them:
 
     logging.Formatter(
         "%(asctime)s %(levelname)s [%(query_name)s batch %(batch_id)s] %(message)s",
         defaults={"query_name": "-", "batch_id": "-"},  # for records made before the first query
     )
 
-Records of Penstock's own loggers say nothing that the query's redactor hides, in the message and in
-the traceback.
+In records of Penstock's own loggers, the query's redactor removes secrets from the message and the
+traceback.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 from penstock.redaction import DEFAULT_REDACTOR, Redactor
 
 TRACE = 5
-"""Finer than DEBUG."""
+"""A logging level below DEBUG."""
 
 NONE = "-"
-"""What stands in a record for what it has not: a query, a name, a batch."""
+"""The value in a record that has no query, no query name or no batch."""
 
 logging.addLevelName(TRACE, "TRACE")
 
 
 @dataclass
 class LogContext:
-    """The query whose thread this is, and the batch it is at; -1 before there is one."""
+    """The query that runs on a thread, and its current batch; -1 before the first batch."""
 
     query_id: str
     run_id: str
@@ -49,25 +49,25 @@ _FORMATTER = logging.Formatter()
 
 
 def enter_query(context: LogContext) -> None:
-    """From here on the records of this thread are the query's."""
+    """Attach the records of this thread to a query from now on."""
     install_record_factory()
     _context.set(context)
 
 
 def leave_query() -> None:
-    """From here on they are nobody's again."""
+    """Detach the records of this thread from its query."""
     _context.set(None)
 
 
 def enter_batch(batch_id: int) -> None:
-    """From here on the records of this thread are the batch's. Nothing outside a query."""
+    """Attach the records of this thread to a batch. Without a query this has no effect."""
     context = _context.get()
     if context is not None:
         context.batch_id = batch_id
 
 
 def install_record_factory() -> None:
-    """Let all records say whose they are. A factory that is there already still makes them."""
+    """Wrap the current log record factory, so that every record names its query and batch."""
     with _install_lock:
         inner = logging.getLogRecordFactory()
         if not getattr(inner, "knows_queries", False):
@@ -94,7 +94,7 @@ class _QueryRecordFactory:
 
 
 def _redact(record: logging.LogRecord, redactor: Redactor) -> None:
-    """Hide secrets in a record. One that has none stays as it was made, arguments and all."""
+    """Hide secrets in a record. A record without secrets keeps its message and arguments."""
     message = record.getMessage()
     shown = redactor.text(message)
     if shown != message:
@@ -102,5 +102,5 @@ def _redact(record: logging.LogRecord, redactor: Redactor) -> None:
     if record.exc_info:
         traceback = _FORMATTER.formatException(record.exc_info)
         shown = redactor.text(traceback)
-        if shown != traceback:  # handlers that would format the error themselves get this text
+        if shown != traceback:  # without exc_info, handlers use exc_text
             record.exc_text, record.exc_info = shown, None

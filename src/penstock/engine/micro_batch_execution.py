@@ -1,4 +1,4 @@
-"""The batch runner: what one trigger does."""
+"""Runs one trigger: constructs a batch, runs it, reports progress."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _logger = logging.getLogger(__name__)
 class MicroBatchExecution:
     """Runs a query batch by batch, on the query's thread.
 
-    `is_active` says whether to go on; `finish` ends the query from within; `after_batch` is told
-    of each batch that is done; `polling` is the wait after a trigger that found nothing to do,
-    unless the schedule says that the query ends then.
+    `is_active` says whether to run another trigger; `finish` ends the query; `after_batch` is
+    called after each batch is committed; `polling` is the wait after a trigger without a batch,
+    unless the schedule says that the query then ends.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class MicroBatchExecution:
         self.context = BatchContext()
 
     def run_activated_stream(self) -> None:
-        """Run batches as the trigger has it. Returns when the query is over."""
+        """Run batches when the trigger says so. Returns when the query ends."""
         self._schedule.executor.execute(self._run_one_trigger)
 
     def _run_one_trigger(self) -> bool:
@@ -57,27 +57,31 @@ class MicroBatchExecution:
                 reporter.finish_trigger(self._runtime.plan, self.context, has_new_data=has_new_data)
             else:
                 reporter.finish_no_execution_trigger(self._runtime.plan, self.context)
-            # After the report, so that whoever is woken finds it.
+            # After the report, so that a woken thread sees it.
             self._runtime.signal_progress()
-            self._close_up()
+            self._after_trigger()
         self._runtime.reporter.update_status("Waiting for next trigger")
         return self._is_active()
 
     def _execute_trigger(self) -> bool:
-        """Resume if need be, decide a batch unless one is, run it. True if it had new data."""
+        """Run the trigger's batch, if there is one; returns whether it has new data.
+
+        The first trigger of a run reads the start offsets from the checkpoint. A batch that an
+        earlier run has planned is not constructed again.
+        """
         runtime = self._runtime
         if self.context.batch_id < 0:
             self.context = populate_start_offsets(runtime)
         context = self.context
         enter_batch(context.batch_id)
-        # Before sources are asked: jobs they run for it are this batch's.
+        # Before the sources are called: jobs that they run belong to this batch.
         runtime.session.set_job_description(runtime.identity.describe(context.batch_id))
         if not context.is_current_batch_constructed:
             context.is_current_batch_constructed = construct_next_batch(runtime, context)
         runtime.reporter.record_trigger_offsets(
             context.start_offsets, context.end_offsets, context.latest_offsets
         )
-        # Asked now: once the batch has run the answer is another.
+        # Read before the batch runs, which changes the result.
         has_new_data = context.is_new_data_available
         runtime.reporter.update_status(is_data_available=has_new_data)
         if context.is_current_batch_constructed:
@@ -89,9 +93,9 @@ class MicroBatchExecution:
             runtime.reporter.update_status("Waiting for data to arrive")
         return has_new_data
 
-    def _close_up(self) -> None:
+    def _after_trigger(self) -> None:
         if self.context.is_current_batch_constructed:
-            self._polling.end_silence()
+            self._polling.reset()
             self._after_batch(self.context)
             self.context = self.context.next()
         elif self._schedule.when_idle is WhenIdle.END:

@@ -1,4 +1,4 @@
-"""The decision what the next batch is, or that there is none."""
+"""Constructs the next batch and writes it to the offset log."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ _logger = logging.getLogger(__name__)
 
 
 def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
-    """Decide the next batch and make the decision durable. False if there is nothing to do.
+    """Construct the next batch and write it to the offset log. Returns False if there is none.
 
-    1. Ask every source for its next offset within its read limit, and for its latest.
-    2. These are the available and the latest offsets now.
-    3. The batch's metadata are the current watermark and the time.
-    4. A batch is due if there is new data, or if the last one left work for a batch without.
-    5. If it is due, write it to the offset log; the batch before can then be let go of.
+    1. Get from every source its next offset within the read limit, and its latest offset.
+    2. These become the available and the latest offsets.
+    3. The batch's metadata are the current watermark and the current time.
+    4. A batch is due if there is new data, or if stateful operators need one without data.
+    5. If it is due, write it to the offset log, then commit the previous batch to the sources and
+       purge old log entries.
 
-    Waiters are kept out for the whole of it, so that one who begins to wait knows that every
-    source will be asked once more.
+    Holds `progress_lock` throughout, so `process_all_available` cannot start waiting in between: a
+    thread that starts waiting can rely on every source being queried once more.
     """
     with runtime.progress_lock:
         # (1) (2)
-        _ask_sources(runtime, context)
+        _update_offsets(runtime, context)
         # (3)
         context.metadata = context.metadata.at(
             watermark_ms=runtime.watermark.current_watermark,
@@ -43,7 +44,7 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
             runtime.reporter.update_status("Writing offsets to log")
             with runtime.reporter.report_time_taken("walCommit"):
                 _write_offsets(runtime, context)
-                _let_go_of_last_batch(runtime, context)
+                _commit_sources(runtime, context)
                 _purge(runtime, context)
             runtime.no_new_data = False
         else:
@@ -52,12 +53,12 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
         return should_construct
 
 
-def _ask_sources(runtime: QueryRuntime, context: BatchContext) -> None:
+def _update_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
     runtime.faults.reach(FaultPoint.BEFORE_LATEST_OFFSET, context.batch_id)
     available: dict[DataStream, Offset] = {}
     latest: dict[DataStream, Offset] = {}
     for unique in runtime.unique_sources:
-        next_offset, recent_offset = _ask(runtime, context, unique)
+        next_offset, recent_offset = _offsets_of(runtime, context, unique)
         if next_offset is not None:
             available[unique.original] = next_offset
         if recent_offset is not None:
@@ -67,10 +68,10 @@ def _ask_sources(runtime: QueryRuntime, context: BatchContext) -> None:
     runtime.faults.reach(FaultPoint.AFTER_LATEST_OFFSET, context.batch_id)
 
 
-def _ask(
+def _offsets_of(
     runtime: QueryRuntime, context: BatchContext, unique: UniqueSource
 ) -> tuple[Offset | None, Offset | None]:
-    """The end of the source's next batch, and the end of all it has."""
+    """The end of the source's next batch, and the end of its available data."""
     stream = unique.stream
     runtime.reporter.update_status(f"Getting offsets from {stream}")
     if stream.supports_admission_control:
@@ -84,7 +85,7 @@ def _ask(
 
 
 def _start_offset(context: BatchContext, stream: DataStream) -> Offset | None:
-    """Where the next batch begins; a V2 stream has a beginning even before its first batch."""
+    """The start of the next batch; for a V2 stream before its first batch, its initial offset."""
     committed = context.start_offsets.get(stream)
     if committed is None and isinstance(stream, MicroBatchStream):
         return stream.initial_offset()
@@ -110,7 +111,7 @@ def _should_construct(runtime: QueryRuntime, context: BatchContext) -> bool:
 
 
 def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
-    """The write-ahead log entry: from here on the batch is what it is, whatever happens."""
+    """Write the entry of the offset log. Once it exists, every run of this batch uses it."""
     entry = context.end_offsets.to_offset_seq(
         runtime.plan.sources, context.metadata, runtime.source_ids
     )
@@ -122,14 +123,14 @@ def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
     _logger.info("Committed offsets for batch %s. Metadata %s", context.batch_id, context.metadata)
 
 
-def _let_go_of_last_batch(runtime: QueryRuntime, context: BatchContext) -> None:
-    """Tell the sources that the batch before this one will never be asked for again."""
+def _commit_sources(runtime: QueryRuntime, context: BatchContext) -> None:
+    """Commit the previous batch to the sources: they may discard its data."""
     if context.batch_id == 0:
         return
     if runtime.checkpoint.offset_log.get(context.batch_id - 1) is None:
         raise MissingBatchError(f"batch {context.batch_id - 1} doesn't exist")
     runtime.faults.reach(FaultPoint.BEFORE_SOURCE_COMMIT, context.batch_id)
-    # This batch starts where that entry ends, so these are its offsets.
+    # This batch starts where the previous one ends.
     for source, offset in context.start_offsets.items():
         source.commit(offset)
     runtime.plan.forget_before(context.batch_id - 1)
@@ -137,7 +138,7 @@ def _let_go_of_last_batch(runtime: QueryRuntime, context: BatchContext) -> None:
 
 
 def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
-    """Remove the log entries beyond those that are to be kept."""
+    """Remove log entries older than `minBatchesToRetain`."""
     retained = runtime.session.settings.min_batches_to_retain
     if retained < context.batch_id:
         threshold = context.batch_id - retained
@@ -150,7 +151,7 @@ def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
 
 
 def concurrent_update(runtime: QueryRuntime, batch_id: int) -> ConcurrentUpdateError:
-    """The error for a log entry that another run has written."""
+    """The error if the entry of a batch already exists because another run has written it."""
     return ConcurrentUpdateError(
         f"Concurrent update to the log. Multiple streaming jobs detected for {batch_id}.\n"
         "Please make sure only one streaming job runs on a specific checkpoint location at a "

@@ -1,4 +1,4 @@
-"""A position in a source. The engine never looks inside one: its JSON is all there is."""
+"""Positions in a source. The engine uses only their JSON and does not interpret it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 
 class Offset(ABC):
-    """A position in a source, equal to every other offset with the same JSON.
+    """A position in a source. Offsets with the same JSON are equal.
 
-    So an offset read back from the log compares with the live one that it once was.
+    An offset that was read from the log is therefore equal to the one that was written.
     """
 
     __slots__ = ()
@@ -16,7 +16,7 @@ class Offset(ABC):
     @property
     @abstractmethod
     def json(self) -> str:
-        """One line of JSON: what goes into the offset log, and what makes it equal."""
+        """One line of JSON, as it is written to the offset log."""
 
     def __eq__(self, other: object) -> bool:
         return self.json == other.json if isinstance(other, Offset) else NotImplemented
@@ -32,7 +32,7 @@ class Offset(ABC):
 
 
 class SerializedOffset(Offset):
-    """An offset known only by its JSON, as one read back from the log is."""
+    """An offset of which only the JSON is known, for example one read from the log."""
 
     __slots__ = ("_json",)
 
@@ -58,5 +58,5 @@ class LongOffset(Offset):
 
     @classmethod
     def of(cls, offset: Offset) -> LongOffset:
-        """The numeric offset that another one serialises; ValueError if it is none."""
+        """Convert any offset. Raises ValueError if its JSON is not a whole number."""
         return cls(int(offset.json))

@@ -1,4 +1,4 @@
-"""The first step of a run: whose checkpoint it is."""
+"""The first step of a run: reads or creates the query id of its checkpoint."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def open_checkpoint(
     *,
     verify: bool = True,
 ) -> QueryIdentity:
-    """The identity of a new run on a checkpoint; a checkpoint without a query id is given one.
+    """The identity of a new run on a checkpoint. Writes the `metadata` file if it does not exist.
 
-    Raises CheckpointError, with its `checkpoint`, if there are logs without an id; not with
-    `verify` off.
+    Raises CheckpointError, with its `checkpoint` set, if the file cannot be read, or if it does not
+    exist but there are log entries; the latter only with `verify`.
     """
     faults.reach(FaultPoint.BEFORE_METADATA, -1)
     try:

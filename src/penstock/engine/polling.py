@@ -1,30 +1,29 @@
-"""How long a query that found nothing to do waits before it asks its sources again."""
+"""How long a query without new data waits before it requests offsets again."""
 
 from __future__ import annotations
 
 import threading
 from enum import Enum
 
-_SHARE_OF_SILENCE = 0.1
+_SHARE_OF_IDLE_TIME = 0.1
 _LONGEST_IN_DELAYS = 10
 
 
 class WhenIdle(Enum):
-    """What follows a trigger that found nothing to do."""
+    """What a query does after a trigger without a batch."""
 
     POLL = "wait for the polling delay"
-    BACK_OFF = "wait for the polling delay, and longer the longer there is no data"
-    NEXT_TRIGGER = "no wait beside the executor's own"
+    BACK_OFF = "wait for the polling delay, longer the longer there has been no data"
+    NEXT_TRIGGER = "only the wait of the trigger's executor"
     END = "the query ends"
 
 
 class Polling:
-    """The waits between questions that nobody has an answer to.
+    """The wait after a trigger without a batch.
 
-    They begin with the polling delay. With BACK_OFF they grow with the silence, up to a tenth of
-    it and up to ten polling delays, so that an idle query costs little and data is found late only
-    after a long time without any. Whoever knows that there is data sets `nudge`, from any thread:
-    that ends the wait.
+    The first wait is the polling delay. With BACK_OFF the wait grows to a tenth of the time since
+    the last batch, up to ten polling delays, so that an idle query costs little and new data is
+    found late only after a long time without data. Setting `nudge`, from any thread, ends the wait.
     """
 
     def __init__(
@@ -33,17 +32,17 @@ class Polling:
         self._delay = 0 if when_idle is WhenIdle.NEXT_TRIGGER else delay_ms / 1000
         self._longest = self._delay * (_LONGEST_IN_DELAYS if when_idle is WhenIdle.BACK_OFF else 1)
         self._nudge = nudge
-        self._silence = 0.0
+        self._idle_seconds = 0.0
 
     def wait(self) -> None:
-        """Wait once more. Called when a trigger had nothing to do."""
-        wait = max(min(self._silence * _SHARE_OF_SILENCE, self._longest), self._delay)
+        """Wait. Called after a trigger without a batch."""
+        wait = max(min(self._idle_seconds * _SHARE_OF_IDLE_TIME, self._longest), self._delay)
         if self._nudge.wait(wait):
             self._nudge.clear()
-            self.end_silence()
+            self.reset()
         else:
-            self._silence += wait
+            self._idle_seconds += wait
 
-    def end_silence(self) -> None:
-        """There was something to do: the next wait is a short one."""
-        self._silence = 0.0
+    def reset(self) -> None:
+        """Make the next wait a short one. Called after a batch."""
+        self._idle_seconds = 0.0

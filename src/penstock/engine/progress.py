@@ -1,4 +1,4 @@
-"""The record of a trigger: what Spark calls a StreamingQueryProgress, field for field."""
+"""The progress record of a trigger, with the fields of Spark's StreamingQueryProgress."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 NO_OUTPUT_ROWS = -1
-"""What a sink that does not count its rows reports."""
+"""The number of output rows of a sink that does not count them."""
 
 _ALL_DIGITS = Context(prec=400)
-"""Room for every digit of the largest float."""
+"""Precise enough for every digit of the largest float."""
 
 _FRACTIONAL_METRICS = ("avgOffsetsBehindLatest",)
 """Metrics of a source that are written with one decimal."""
@@ -21,7 +21,7 @@ _FRACTIONAL_METRICS = ("avgOffsetsBehindLatest",)
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What a source contributed. Offsets are their JSON texts; None where there is none."""
+    """The progress of one source. Offsets are JSON texts, None if there is no offset."""
 
     description: str
     start_offset: str | None
@@ -47,7 +47,7 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class SinkProgress:
-    """What a sink took in."""
+    """The progress of the sink."""
 
     description: str
     num_output_rows: int = NO_OUTPUT_ROWS
@@ -63,10 +63,10 @@ class SinkProgress:
 
 @dataclass(frozen=True)
 class StateOperatorProgress:
-    """The figures of a stateful operator, by Spark's names for them.
+    """The metrics of a stateful operator, by Spark's names.
 
-    `snapshot_metrics` are the custom metrics that describe the state as it is rather than what
-    the batch did to it.
+    `snapshot_metrics` names the custom metrics that describe the current state rather than the work
+    of one batch.
     """
 
     fields: Mapping[str, Any]
@@ -82,7 +82,7 @@ class StateOperatorProgress:
     )
 
     def without_execution(self) -> StateOperatorProgress:
-        """The same operator in a trigger that ran no batch: the state is there, the work not."""
+        """The record for a trigger without a batch: metrics of the batch's work are 0."""
         fields = {**self.fields, **dict.fromkeys(self._OF_THE_BATCH, 0)}
         if "customMetrics" in fields:
             fields["customMetrics"] = {
@@ -97,7 +97,7 @@ class StateOperatorProgress:
 
 @dataclass(frozen=True)
 class ExecutionStats:
-    """What a batch's execution says about itself. `input_rows` are by source."""
+    """The statistics of a batch's execution. `input_rows` has the number of rows by source."""
 
     input_rows: Mapping[Any, int] = field(default_factory=dict)
     state_operators: Sequence[StateOperatorProgress] = ()
@@ -108,7 +108,7 @@ class ExecutionStats:
 
 @dataclass(frozen=True)
 class StreamingQueryProgress:
-    """A trigger in figures."""
+    """The progress of one trigger."""
 
     id: str
     run_id: str
@@ -136,9 +136,9 @@ class StreamingQueryProgress:
         return sum((source.processed_rows_per_second for source in self.sources), 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, their order and their rounding as in Spark's own JSON.
+        """The record with the fields, order and rounding of Spark's JSON.
 
-        What Spark leaves out is left out.
+        Fields that Spark omits are omitted.
         """
         return {
             "id": self.id,
@@ -178,7 +178,7 @@ def _parsed(offset: str | None) -> Any:
 
 
 def _rate(name: str, value: float) -> dict[str, float]:
-    """A rate rounded as in Spark's JSON; no field where there is no finite number."""
+    """A field with a rate, rounded as in Spark's JSON; no field if it is not finite."""
     return {name: float(_one_decimal(repr(value)))} if math.isfinite(value) else {}
 
 
@@ -192,10 +192,10 @@ def _metric(name: str, text: str) -> str:
 
 
 def _one_decimal(number: str) -> Decimal:
-    """A number rounded to one decimal, half up, by its decimal digits as Java's BigDecimal is."""
+    """Round to one decimal, half up, on the decimal digits, as Java's BigDecimal does."""
     return Decimal(number).quantize(Decimal("0.1"), ROUND_HALF_UP, _ALL_DIGITS)
 
 
 def _filled(name: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping in the order of its keys; no field where it is empty."""
+    """A field with the mapping, sorted by key; no field if the mapping is empty."""
     return {name: dict(sorted(mapping.items()))} if mapping else {}

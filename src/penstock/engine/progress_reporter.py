@@ -1,4 +1,4 @@
-"""Keeps the record of each trigger and the status of the query."""
+"""Records the progress of each trigger and the status of the query."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SLOW_REPORT_MS = 60_000
 
 @dataclass(frozen=True)
 class StreamingQueryStatus:
-    """What a query is doing this moment."""
+    """What a query is doing now."""
 
     message: str = "Initializing StreamExecution"
     is_data_available: bool = False
@@ -39,7 +39,7 @@ class StreamingQueryStatus:
 
 
 class ProgressReporter:
-    """Written by the query's thread; status and progress may be read by any."""
+    """Updated on the query's thread; status and progress may be read from any thread."""
 
     def __init__(self, identity: QueryIdentity, session: StreamSession, clock: Clock) -> None:
         self._identity = identity
@@ -56,18 +56,18 @@ class ProgressReporter:
         self._last_idle_report: int | None = None
         self._observers: list[Callable[[StreamingQueryProgress], None]] = []
 
-    # What others read.
+    # Reading, from any thread.
 
     def observe(self, observer: Callable[[StreamingQueryProgress], None]) -> None:
-        """Have every record handed to a function, on the query's thread.
+        """Call a function with every new record, on the query's thread.
 
-        It has to be quick. One that raises is reported and harms nobody.
+        The function must return quickly. If it raises, the error is logged.
         """
         self._observers.append(observer)
 
     @property
     def trigger_age_ms(self) -> int | None:
-        """How long the trigger that runs has been running; None between triggers."""
+        """The age of the running trigger; None between triggers."""
         if not self._status.is_trigger_active:
             return None
         return max(self._clock.time_millis() - self._trigger_start, 0)
@@ -86,7 +86,7 @@ class ProgressReporter:
         recent = self.recent_progress
         return recent[-1] if recent else None
 
-    # What the query's thread says.
+    # Recording, on the query's thread.
 
     def update_status(
         self,
@@ -95,7 +95,7 @@ class ProgressReporter:
         is_data_available: bool | None = None,
         is_trigger_active: bool | None = None,
     ) -> None:
-        """Change what is given, keep the rest."""
+        """Change the given fields of the status."""
         old = self._status
         self._status = StreamingQueryStatus(
             old.message if message is None else message,
@@ -104,7 +104,7 @@ class ProgressReporter:
         )
 
     def start_trigger(self) -> None:
-        """Begin a new record."""
+        """Start a new record."""
         _logger.debug("Starting Trigger Calculation")
         self._last_trigger_start = self._trigger_start
         self._trigger_start = self._clock.time_millis()
@@ -124,11 +124,11 @@ class ProgressReporter:
     def record_trigger_offsets(
         self, start: StreamProgress, end: StreamProgress, latest: StreamProgress
     ) -> None:
-        """Remember the range of the trigger before it is run."""
+        """Record the offset range of the trigger. Called before its batch runs."""
         self._offsets = (start, end, latest)
 
     def finish_trigger(self, plan: QueryPlan, context: BatchContext, *, has_new_data: bool) -> None:
-        """Close the record of a trigger that ran a batch, and tell the listeners."""
+        """Finish the record of a trigger with a batch and post it to the listeners."""
         if context.execution is None:
             raise AssertionError("executed batch should provide the information for execution.")
         end = self._clock.time_millis()
@@ -149,7 +149,10 @@ class ProgressReporter:
         self.update_status(is_trigger_active=False)
 
     def finish_no_execution_trigger(self, plan: QueryPlan, context: BatchContext) -> None:
-        """Close the record of a trigger that found nothing to do."""
+        """Finish the record of a trigger without a batch.
+
+        It is kept, and an idle event is posted, only once per `noDataProgressEventInterval`.
+        """
         end = self._clock.time_millis()
         interval = self._session.settings.no_data_progress_interval_ms
         if self._last_idle_report is None or end - interval >= self._last_idle_report:
@@ -161,7 +164,7 @@ class ProgressReporter:
         self._warn_if_slow(end)
         self.update_status(is_trigger_active=False)
 
-    # How a record is made.
+    # Building a record.
 
     def _post_idle(self, interval: int) -> None:
         self._session.post_event(
@@ -185,7 +188,7 @@ class ProgressReporter:
                 _logger.warning("An observer of progress failed: %r", observer, exc_info=True)
 
     def _trim(self) -> None:
-        """Drop the oldest records. As in Spark one less is kept than the setting says."""
+        """Drop the oldest records. As in Spark, one less is kept than the setting says."""
         retention = self._session.progress_retention
         with self._recent_lock:
             while self._recent and len(self._recent) >= retention:
@@ -271,7 +274,7 @@ def _json_of(progress: StreamProgress, source: DataStream) -> str | None:
 
 
 def _rate(rows: int, seconds: float) -> float:
-    """Rows per second as a JVM divides: by zero it is infinite, zero by zero is no number."""
+    """Rows per second, divided as on the JVM: n/0 is infinity, 0/0 is NaN."""
     if seconds == 0:
         return float("inf") if rows else float("nan")
     return rows / seconds

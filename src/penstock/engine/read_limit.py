@@ -1,4 +1,4 @@
-"""How much of what is available one batch may take."""
+"""Limits on how much of the available data one batch takes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReadLimit:
-    """A bound on one batch's share of a source. Sources ignore kinds they do not know."""
+    """The base of all limits. A source ignores the kinds that it does not support."""
 
 
 @dataclass(frozen=True)
 class ReadAllAvailable(ReadLimit):
-    """No bound."""
+    """No limit."""
 
     def __str__(self) -> str:
         return "All Available"
@@ -20,7 +20,7 @@ class ReadAllAvailable(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMaxRows(ReadLimit):
-    """About so many rows at most."""
+    """At most about `max_rows` rows."""
 
     max_rows: int
 
@@ -30,7 +30,7 @@ class ReadMaxRows(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMinRows(ReadLimit):
-    """No batch below so many rows, unless the delay has passed since the last one."""
+    """At least `min_rows` rows, unless the last batch was more than the delay ago."""
 
     min_rows: int
     max_trigger_delay_ms: int
@@ -41,7 +41,7 @@ class ReadMinRows(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMaxFiles(ReadLimit):
-    """About so many files at most."""
+    """At most about `max_files` files."""
 
     max_files: int
 
@@ -51,7 +51,7 @@ class ReadMaxFiles(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMaxBytes(ReadLimit):
-    """About so many bytes at most; never less than one file."""
+    """At most about `max_bytes` bytes, but at least one file."""
 
     max_bytes: int
 
@@ -61,7 +61,7 @@ class ReadMaxBytes(ReadLimit):
 
 @dataclass(frozen=True)
 class CompositeReadLimit(ReadLimit):
-    """All of several bounds at once."""
+    """Several limits that all apply."""
 
     limits: tuple[ReadLimit, ...]
 

@@ -1,4 +1,4 @@
-"""What a checkpoint must not be restarted with, as Spark has it."""
+"""Checks that refuse a restart which would lose or corrupt data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 def refuse_unfinished_repartition(
     runtime: QueryRuntime, batch_id: int, latest: OffsetSeq, before: OffsetSeq
 ) -> None:
-    """Raise UnfinishedRepartitionError if the latest batch is one that was to move the state.
+    """Raise UnfinishedRepartitionError if the latest batch is an uncommitted state repartitioning.
 
-    Such a batch differs from the one before in the number of partitions it records; nothing else
-    changes that number. Run as an ordinary batch it would find half of the state.
+    Such a batch records another number of partitions than the previous one; no other batch does.
+    If it ran as an ordinary batch it would find only part of the state.
     """
     latest_commit = runtime.checkpoint.commit_log.get_latest()
     if latest_commit is None or latest_commit[0] >= batch_id:
@@ -43,11 +43,11 @@ def refuse_unfinished_repartition(
 
 
 def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: int) -> None:
-    """Raise SinkAheadError if the sink has batches after the latest that is planned.
+    """Raise SinkAheadError if the sink's own log has batches after the latest planned batch.
 
-    It would take the batches that are planned next under these ids for written, and skip them,
-    whatever is in them. A batch that is planned and not committed it may know: that one is the same
-    when it runs again. `latest_batch_id` is -1 where the checkpoint has planned none.
+    The sink would skip the next batches with these ids as already written, whatever data they have.
+    The latest planned batch itself may be in the sink's log: it has the same data when it runs
+    again. `latest_batch_id` is -1 if the checkpoint has no planned batch.
     """
     known = runtime.plan.latest_batch_of_sink()
     if known is None or known <= latest_batch_id:
@@ -57,8 +57,8 @@ def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: i
     planned = f"none after {latest_batch_id}" if latest_batch_id >= 0 else "none"
     cut = (
         f"cut its log back (`penstock checkpoint rewind CHECKPOINT --to {latest_batch_id} --sink "
-        "OUTPUT`: the rows that it has of them are then no part of the output any more, and are "
-        "written again as they are planned now), or "
+        "OUTPUT`: the rows of these batches are then removed from the output, and the batches "
+        "are planned and written anew), or "
         if latest_batch_id >= 0
         else ""
     )
@@ -66,16 +66,16 @@ def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: i
     anew = "a new output" if latest_batch_id < 0 else "a new checkpoint and a new output"
     raise SinkAheadError(
         f"The sink {sink} has {batches} in its own log, but the checkpoint {root} has planned "
-        f"{planned}. The sink would skip what is planned next under these ids, and its rows would "
-        "be in no output. Nothing was run. The checkpoint is an older copy, was rewound or made "
-        "anew, or it is not the one that this output was written with. Bring that checkpoint "
-        f"back, or {cut}start over with {anew}. To let the sink skip them, set the option "
+        f"{planned}. The sink would skip the next batches with these ids, and their rows would be "
+        "lost. Nothing was run. The checkpoint is an older copy, was rewound or recreated, or is "
+        "not the one that this output was written with. Restore that checkpoint, or "
+        f"{cut}start over with {anew}. To let the sink skip these batches, set the option "
         "skipKnownBatches to true."
     )
 
 
 def refuse_names_of_sources(runtime: QueryRuntime) -> None:
-    """Raise SourceEvolutionError if sources go by their names and the entries have none."""
+    """Raise SourceEvolutionError if source evolution is on. Call it for entries without names."""
     if runtime.session.settings.source_evolution:
         raise SourceEvolutionError(
             "Streaming query evolution error: Cannot enable streaming source evolution on a "

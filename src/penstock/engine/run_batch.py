@@ -1,4 +1,4 @@
-"""Running a batch that is decided, from its data to its commit."""
+"""Runs a constructed batch, from reading its data to committing it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _logger = logging.getLogger(__name__)
 def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     """Run the batch and commit it.
 
-    1. getBatch: each source with new data gives the data of its range.
-    2-4. The plan takes the data in place of its sources, the batch's timestamp in place of the
-       current time, and the batch's id into its sink.
-    5. Tasks are told which batch they belong to.
-    6-7. queryPlanning: the plan is made ready to run.
-    8. addBatch: it runs, into the sink.
-    9. The watermark moves on, and the commit log says that the batch is done.
+    1. getBatch: each source with new data returns the data of its range.
+    2-4. The plan's sources are replaced by this data, the current time by the batch's timestamp,
+       and the sink gets the batch id.
+    5. The batch id is set as a local property, for the tasks.
+    6-7. queryPlanning: the physical plan is made.
+    8. addBatch: the plan runs and the sink writes the result.
+    9. The watermark advances, and the batch is written to the commit log.
     """
     _logger.debug("Running batch %s", context.batch_id)
     runtime.call_hooks(HookPoint.BEFORE_BATCH, context)

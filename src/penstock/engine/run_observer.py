@@ -1,4 +1,4 @@
-"""Who is told of the life of a query's runs, without having a part in it."""
+"""Callbacks about the runs of a query, for monitoring. They cannot influence a run."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ _logger = logging.getLogger(__name__)
 
 
 class RunObserver:
-    """Told of each run, on the thread where it happens. What a method raises is logged only."""
+    """Called on the thread on which the event happens. What a method raises is only logged."""
 
     def on_starting(self, run: StreamExecution) -> None:
-        """The run has its id; its thread is about to start."""
+        """The run has its id; its thread has not started yet."""
 
     def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
-        """A progress record was made. Called on the run's thread, so it has to be quick."""
+        """There is a new progress record. Called on the run's thread: it must return quickly."""
 
     def on_ended(self, run: StreamExecution) -> None:
-        """The run is over, or could not be started. Listeners hear of it after this."""
+        """The run has ended or could not be started. Called before the listeners get the event."""
 
     def on_awaiting_restart(self, run: StreamExecution, message: str | None) -> None:
-        """Another run is to follow one that has ended, as `message` says; None: not any more."""
+        """The run has ended and will be restarted; `message` says when.
+
+        None as message: it will not be restarted after all.
+        """
 
 
 class RunObservers(RunObserver):
-    """Several observers as one, in order. None of them can fail the run or the others."""
+    """Calls several observers in order. An error in one affects neither the run nor the others."""
 
     def __init__(self, observers: Sequence[RunObserver]) -> None:
         self._observers = observers

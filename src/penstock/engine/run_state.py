@@ -1,4 +1,4 @@
-"""Where a run of a query is in its life, shared by its thread and by those who wait for it."""
+"""The state of a run of a query, shared by its thread and the threads that wait for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import StreamFailedError
 
 
 class State(Enum):
-    """INITIALIZING until the sources are there, ACTIVE while batches may run, then TERMINATED."""
+    """INITIALIZING until the sources exist, ACTIVE while batches may run, then TERMINATED."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
@@ -19,10 +19,10 @@ class State(Enum):
 
 
 class RunState:
-    """The state of a run and the events of its life. Every method may be called from any thread.
+    """The state of a run and its events. Every method may be called from any thread.
 
     `started`, `initialized` and `terminated` are set once and stay set. `stopping` ends a wait for
-    the next trigger, `nudge` a wait for data. `failure` is what the run died of.
+    the next trigger, `nudge` a wait for data. `failure` is the error if the run has failed.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class RunState:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it has been told to stop and has not yet."""
+        """Whether a stop was requested and the run has not ended yet."""
         return self._stops_at_boundary and not self.terminated.is_set()
 
     @property
@@ -57,38 +57,38 @@ class RunState:
 
     @property
     def goes_on(self) -> bool:
-        """Whether another trigger is to follow."""
+        """Whether another trigger may start."""
         return self.is_active and not self._stops_at_boundary
 
     def activate(self) -> bool:
-        """INITIALIZING -> ACTIVE, unless the run was stopped meanwhile."""
+        """INITIALIZING -> ACTIVE. Returns False if the run was stopped in the meantime."""
         with self._lock:
             if self._state is State.INITIALIZING:
                 self._state = State.ACTIVE
             return self._state is State.ACTIVE
 
     def terminate(self) -> None:
-        """No batch begins after this."""
+        """Set TERMINATED: no batch starts after this."""
         with self._lock:
             self._state = State.TERMINATED
 
     def stop_at_boundary(self) -> None:
-        """No trigger begins after this, and no wait for one goes on."""
+        """Request a stop: no trigger starts after this, and a wait for one ends."""
         self._stops_at_boundary = True
         self.stopping.set()
         self.nudge.set()
 
     def stop_after(self, condition: Callable[[BatchContext], bool]) -> None:
-        """Stop at the first batch boundary at which the condition holds of the batch just done."""
+        """Stop after the first committed batch for which the condition holds."""
         self._stop_conditions.append(condition)
 
     def close_batch(self, context: BatchContext) -> None:
-        """Called by the run's thread when a batch is committed."""
+        """Called on the run's thread when a batch is committed."""
         self.has_done_a_batch = True
         if any(condition(context) for condition in self._stop_conditions):
             self._stops_at_boundary = True
 
     def raise_failure(self) -> None:
-        """Raise what the run died of, if it did."""
+        """Raise `failure` if the run has failed."""
         if self.failure is not None:
             raise self.failure

@@ -1,4 +1,4 @@
-"""What lasts as long as a run of a query: the parts that every step of a batch works with."""
+"""The objects of one run of a query that every step of a batch uses."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from penstock.engine.watermark import WatermarkTracker
 class QueryRuntime:
     """The parts of a running query.
 
-    `progress_lock` guards `no_new_data`, which those who wait for all available data look at.
-    `source_ids` are the names of the sources in the offset log, None where it goes by position.
+    `progress_lock` guards `no_new_data`, which `process_all_available` waits for. `source_ids` are
+    the names of the sources in the offset log; None if the log identifies them by position.
     """
 
     identity: QueryIdentity
@@ -40,7 +40,7 @@ class QueryRuntime:
     no_new_data: bool = False
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
-        """Tell the user's hooks where a batch has got to."""
+        """Call the user's hooks for a point of a batch."""
         self.hooks.call(point, lambda: self._batch_info(context))
 
     def _batch_info(self, context: BatchContext) -> BatchInfo:
@@ -56,6 +56,6 @@ class QueryRuntime:
         )
 
     def signal_progress(self) -> None:
-        """Wake whoever waits for the query to get on."""
+        """Wake the threads in `process_all_available`."""
         with self.progress_lock:
             self.progress_lock.notify_all()

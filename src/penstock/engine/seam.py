@@ -1,6 +1,6 @@
-"""What the engine asks of the world it runs in. Spark answers, or a simulation does.
+"""The interfaces of the engine that Spark implements; in tests, an in-memory world does.
 
-Beside these there are the sources, in `data_stream`.
+The interface of the sources is in `data_stream`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A batch that is decided and is now to be run.
+    """A batch that is in the offset log and is to be run now.
 
-    `data` has, for each source with new data, what its `get_batch` returned. The watermark and
-    timestamp in `metadata` are the ones on disk: a re-run gets the same.
+    `data` has the result of `get_batch` for each source with new data. The watermark and the
+    timestamp in `metadata` are those in the offset log: a re-run gets the same.
     """
 
     batch_id: int
@@ -36,23 +36,23 @@ class BatchRequest:
 
 
 class BatchExecution(ABC):
-    """One batch, planned and ready. Run once; questions about it are answered after that."""
+    """One planned batch. `run` is called once; the other methods are valid after that."""
 
     @abstractmethod
     def run(self) -> int | None:
-        """Compute the batch and hand it to the sink; the rows the sink counted, if it counts."""
+        """Compute the batch and write it to the sink; returns the number of rows, if counted."""
 
     @abstractmethod
     def event_time_stats(self) -> Sequence[EventTimeStats]:
-        """What each watermark operator saw."""
+        """The event-time statistics of each watermark operator."""
 
     @abstractmethod
     def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
-        """What the commit log is to record of the batch."""
+        """The batch's entry for the commit log."""
 
     @abstractmethod
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
-        """Whether a batch without new data would have state to emit or to clean up."""
+        """Whether a batch without new data would emit or remove state."""
 
     @abstractmethod
     def explain(self, *, extended: bool) -> str:
@@ -60,36 +60,37 @@ class BatchExecution(ABC):
 
     @abstractmethod
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
-        """The figures of the batch for progress, without event-time watermark and output rows."""
+        """The statistics for progress, without the watermark and the number of output rows."""
 
 
 class QueryPlan(ABC):
-    """The query bound to its sources. Made on the query's own thread, once."""
+    """The query with its sources. Created once per run, on the query's thread."""
 
     @property
     @abstractmethod
     def sources(self) -> Sequence[DataStream]:
-        """The sources in the order of the plan; one that is used twice is there twice."""
+        """The sources in the order of the plan; a source that is used twice occurs twice."""
 
     @property
     def source_ids(self) -> Sequence[str] | None:
-        """The names of the sources where the offset log is to record names."""
+        """The names of the sources, if the offset log is to record names; else None."""
         return None
 
     @property
     @abstractmethod
     def sink_description(self) -> str:
-        """How the sink is called in progress."""
+        """The description of the sink in progress."""
 
     def latest_batch_of_sink(self) -> int | None:
-        """The newest batch in a log of its own that the sink skips batches by; None if it has none.
+        """The newest batch in the sink's own log, if the sink has one and skips batches in it.
 
-        Asked once, before the first batch of a run. None also where the user lets it skip them.
+        Called once, before the first batch of a run. None also if the user has allowed the sink to
+        skip batches.
         """
         return None
 
     def sink_metrics(self) -> Mapping[str, str]:
-        """The sink's own figures for progress."""
+        """The sink's own metrics for progress."""
         return {}
 
     @property
@@ -98,27 +99,27 @@ class QueryPlan(ABC):
         """The ids of the operators that define a watermark."""
 
     def describe_watermarks(self) -> Sequence[WatermarkOperator]:
-        """What is to be told of these operators to people; asked from any thread."""
+        """Descriptions of these operators for users. May be called from any thread."""
         return [WatermarkOperator(operator_id) for operator_id in self.watermark_operators]
 
     @abstractmethod
     def prepare(self, request: BatchRequest) -> BatchExecution:
-        """Plan a batch; nothing runs yet."""
+        """Plan a batch without running it."""
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
-        """Told once on a restart what the commit log's latest entry records."""
+        """Called once on a restart with the latest entry of the commit log."""
 
     def forget_before(self, batch_id: int) -> None:
-        """Nothing will be asked about batches before this one any more."""
+        """Release what is kept for batches before this one; they are not used again."""
 
     @abstractmethod
     def __str__(self) -> str:
-        """The plan as text, for the log and for the message of a query that died."""
+        """The plan as text, for the log and for the error of a failed query."""
 
 
 @dataclass(frozen=True)
 class QueryIdentity:
-    """Who a query is: its name, the id that outlives restarts, and the id of this run."""
+    """The name of a query, its id, which is the same in every run, and the id of this run."""
 
     id: str
     run_id: str
@@ -128,86 +129,86 @@ class QueryIdentity:
         return f"{self.name + ' ' if self.name else ''}[id = {self.id}, runId = {self.run_id}]"
 
     def describe(self, batch: int | str) -> str:
-        """What the jobs of a batch are called in Spark's UI; `init` before the first."""
+        """The job description of a batch in Spark's UI; `init` before the first batch."""
         return f"{self.name or ''}\nid = {self.id}\nrunId = {self.run_id}\nbatch = {batch}"
 
 
 class StreamSession(ABC):
-    """The session that a query runs in: its settings, its jobs, its listeners."""
+    """The session that a query runs in, with its settings, jobs and listeners."""
 
     @property
     @abstractmethod
     def settings(self) -> Settings:
-        """The engine's settings as they were when the query started."""
+        """The engine's settings at the start of the query."""
 
     def settings_now(self) -> Settings:
-        """The settings as they are now in the session that the query was started from."""
+        """The current settings of the session that the query was started from."""
         return self.settings
 
     @property
     def progress_retention(self) -> int:
-        """How many records a query keeps, plus one: as it was when the last one was posted."""
+        """`numRecentProgressUpdates` when the last record was posted; one record less is kept."""
         return self.settings.progress_retention
 
     @property
     def is_stopped(self) -> bool:
-        """Whether no query can run in it any more."""
+        """Whether the session is stopped, so that no query can run in it."""
         return False
 
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
-        """The thread the query will run on, not yet started."""
+        """Create the thread that the query will run on, without starting it."""
         return threading.Thread(target=target, name=name, daemon=True)
 
     @abstractmethod
     def enter(self, identity: QueryIdentity, description: str) -> None:
-        """Called first on the query's thread: from here its jobs are the query's."""
+        """Called first on the query's thread: jobs of this thread then belong to the query."""
 
     @abstractmethod
     def leave(self, identity: QueryIdentity) -> None:
-        """Called once on the query's thread when it ends, however it does: its tasks are over."""
+        """Called once on the query's thread at its end, also after a failure: release resources."""
 
     def shield(self) -> None:
-        """Called on the query's thread when it begins to end: nothing interrupts it any more."""
+        """Called on the query's thread before it ends: `cancel_jobs` no longer interrupts it."""
 
     @abstractmethod
     def set_job_description(self, description: str) -> None:
-        """What jobs submitted from now on are shown as."""
+        """Set the description of the jobs that are submitted from now on."""
 
     @abstractmethod
     def set_batch_id(self, batch_id: int) -> None:
-        """Which batch tasks submitted from now on belong to."""
+        """Set the batch id of the tasks that are submitted from now on."""
 
     @abstractmethod
     def recordable_conf(self) -> Mapping[str, str]:
-        """The settings that the offset log freezes, with their values now, in Spark's order."""
+        """The settings that the offset log records, with current values, in Spark's order."""
 
     @abstractmethod
     def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
-        """Let the settings of a checkpoint win over those of the session, with a warning each."""
+        """Apply the settings recorded in a checkpoint; log a warning for each that differs."""
 
     @property
     @abstractmethod
     def watermark_policy(self) -> str:
-        """How several watermarks become one: `min` or `max`."""
+        """How several watermarks are combined: `min` or `max`."""
 
     @abstractmethod
     def post_event(self, event: QueryEvent) -> None:
-        """Tell the listeners. Never raises: a listener's trouble is not the query's."""
+        """Post an event to the listeners. Never raises: errors of a listener are logged."""
 
     @abstractmethod
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
-        """Cancel what the query runs and whatever its thread is blocked in. Any thread."""
+        """Cancel the query's jobs and interrupt its thread. May be called from any thread."""
 
     @abstractmethod
     def is_interruption(self, error: BaseException) -> bool:
-        """Whether an error is but the echo of `cancel_jobs`."""
+        """Whether an error is the result of `cancel_jobs`."""
 
     def translated(self, error: BaseException) -> BaseException:
-        """What a query is said to have died of: the error itself, or ours that it amounts to."""
+        """The cause to report for a failed query: the error, or Penstock's own error for it."""
         return error
 
     def error_message(self, error: BaseException) -> str:
-        """The text of an error in the query's own failure and in its status."""
+        """The text of an error in the query's exception and in its status."""
         return error_text(error)
 
     def describe_error(self, error: BaseException) -> str:
@@ -215,5 +216,5 @@ class StreamSession(ABC):
         return "".join(traceback.format_exception(error))
 
     def error_class(self, error: BaseException) -> str | None:
-        """The name Spark's error framework has for an error, if it has one."""
+        """The error's condition name in Spark's error framework, if it has one."""
         return None

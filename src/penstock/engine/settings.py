@@ -1,4 +1,4 @@
-"""The settings that the engine itself heeds, under Spark's names."""
+"""The Spark settings that the engine uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _boolean(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """Read from the session when a query starts; some again later, when Spark reads them."""
+    """Read from the session when a query starts. Some are read again later, as Spark does."""
 
     polling_delay_ms: int = 10
     no_data_batches: bool = True
@@ -29,7 +29,7 @@ class Settings:
 
     @classmethod
     def read(cls, millis: Callable[[str], int], text: Callable[[str], str]) -> Settings:
-        """Read every setting: `millis` gives a duration in milliseconds, `text` any other."""
+        """Read all settings: `millis` returns a duration in milliseconds, `text` other values."""
         values: dict[str, int | bool] = {}
         for setting in fields(cls):
             key = KEYS[setting.name]

@@ -1,4 +1,4 @@
-"""Where a run begins: at the start, or where the checkpoint says the last run got to."""
+"""Finds the first batch of a run: batch 0, or the one that follows from the checkpoint."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _logger = logging.getLogger(__name__)
 
 
 def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
-    """The context of the first batch of this run. Called before anything is processed.
+    """The context of the first batch of this run. Called once, before any batch.
 
-    1. No entry in the offset log: a new query, at batch 0.
-    2. Else the latest entry N is taken to be a batch that has to run again, as recorded: its
-       offsets, settings, watermark and timestamp. It starts where entry N-1 ends.
-    3. If the commit log says that N is done, the run goes on with N+1 instead, which is yet to be
-       constructed. V1 sources are asked for batch N once more, since some rely on it.
+    1. Without an entry in the offset log this is a new query, at batch 0.
+    2. Otherwise the latest entry N is a batch that has to run again as recorded, with its offsets,
+       settings, watermark and timestamp. It starts where entry N-1 ends.
+    3. If N is in the commit log, the run continues with N+1, which is not constructed yet. V1
+       sources get `get_batch` for batch N once more, because some depend on it.
     """
     runtime.faults.reach(FaultPoint.BEFORE_START_OFFSETS, -1)
     latest = runtime.checkpoint.offset_log.get_latest()
     if latest is not None:
-        # Before a source hears anything of a batch that may be an old one.
+        # Before the sources are called, since the checkpoint may be an old copy.
         refuse_batches_only_the_sink_knows(runtime, latest[0])
     runtime.source_ids = _logged_source_ids(runtime, latest[1] if latest else None)
     _set_latest_seen_offsets(runtime, latest[1] if latest else None)
@@ -45,7 +45,7 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
         refuse_batches_only_the_sink_knows(runtime, -1)
     else:
         context = _resume(runtime, *latest)
-    # The logs are read some time after the query id.
+    # The checkpoint may have been replaced between reading the query id and the logs.
     runtime.checkpoint.require_unchanged()
     _warn_of_limits_that_do_not_apply(runtime, context)
     _logger.info("Stream started from %s", context.start_offsets)
@@ -54,7 +54,7 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
 
 
 def _warn_of_limits_that_do_not_apply(runtime: QueryRuntime, context: BatchContext) -> None:
-    """A batch that is planned already is as big as it is, whatever the limits are now."""
+    """Log a warning if read limits have no effect on a batch that an earlier run has planned."""
     if not context.is_current_batch_constructed:
         return
     for unique in runtime.unique_sources:
@@ -63,8 +63,8 @@ def _warn_of_limits_that_do_not_apply(runtime: QueryRuntime, context: BatchConte
         if unique.limit != ALL_AVAILABLE and start != end:
             _logger.warning(
                 "Batch %s was planned by an earlier run and runs again exactly as planned, from "
-                "%s to %s: the read limit %s of %s applies from the batch after it. If this batch "
-                "is too big to run, `penstock checkpoint replan` drops the plan.",
+                "%s to %s: the read limit %s of %s applies from the next batch on. If this batch "
+                "is too large to run, remove its plan with `penstock checkpoint replan`.",
                 context.batch_id,
                 start,
                 end,
@@ -74,7 +74,7 @@ def _warn_of_limits_that_do_not_apply(runtime: QueryRuntime, context: BatchConte
 
 
 def _logged_source_ids(runtime: QueryRuntime, latest: OffsetSeq | None) -> Sequence[str] | None:
-    """The names to log offsets under. A log that exists keeps its format."""
+    """The source names for the offset log; None for positions. An existing log keeps its format."""
     plan = runtime.plan
     if latest is None:
         return plan.source_ids
@@ -89,7 +89,7 @@ def _start_afresh(runtime: QueryRuntime) -> BatchContext:
         runtime.checkpoint.verify_new()
     _logger.info("Starting new streaming query.")
     runtime.watermark = _new_watermark_tracker(runtime)
-    # Entries that name their sources have room for more about them, which Spark leaves empty.
+    # Entries with names have a further field about the sources, which Spark leaves empty.
     further: dict[str, Any] = {} if runtime.source_ids is None else {"sourceMetadataInfo": {}}
     metadata = OffsetSeqMetadata(conf=runtime.session.recordable_conf(), further=further)
     return BatchContext(batch_id=0, metadata=metadata)
@@ -134,16 +134,16 @@ def _second_latest(runtime: QueryRuntime, latest_batch_id: int) -> OffsetSeq:
     raise MissingBatchError(
         f"batch {latest_batch_id - 1} doesn't exist: "
         f"{runtime.checkpoint.offset_log.path(latest_batch_id - 1)} is needed to run batch "
-        f"{latest_batch_id}, because a batch starts where the one before it ends. Restore the "
-        "file, or remove the newest entries of both logs down to the last two that follow each "
-        "other."
+        f"{latest_batch_id}, because a batch starts where the previous one ends. Restore the "
+        "file, or remove the newest entries of both logs down to the last two with consecutive "
+        "numbers."
     )
 
 
 def _restore_metadata(
     runtime: QueryRuntime, context: BatchContext, recorded: OffsetSeqMetadata | None
 ) -> None:
-    """Take over the settings, the watermark and the timestamp that the batch was decided with."""
+    """Restore the settings, the watermark and the timestamp that the batch was planned with."""
     watermark_ms = timestamp_ms = 0
     if recorded is not None:
         runtime.session.apply_recorded_conf(recorded)
@@ -160,7 +160,7 @@ def _restore_metadata(
 def _compare_with_commit_log(
     runtime: QueryRuntime, context: BatchContext, latest_batch_id: int
 ) -> None:
-    """Find out whether the latest batch is done, and if so move on to the next."""
+    """If the latest batch is committed, move on to the next one."""
     latest_commit = runtime.checkpoint.commit_log.get_latest()
     if latest_commit is None:
         _logger.info("no commit log present")
@@ -176,7 +176,7 @@ def _compare_with_commit_log(
             max(runtime.watermark.current_watermark, commit.next_batch_watermark_ms)
         )
     elif committed_batch_id == latest_batch_id - 1:
-        # The batch will run; only the sources that have no data in it are not asked then.
+        # The batch runs anyway, but without calling the sources that have no data in it.
         _get_last_batch_again(context, only_without_data=True)
     elif committed_batch_id < latest_batch_id - 1:
         _logger.warning(
@@ -187,7 +187,7 @@ def _compare_with_commit_log(
     else:
         raise MissingBatchError(
             f"batch {committed_batch_id} doesn't exist in the offset log, whose latest batch is "
-            f"{latest_batch_id}, although the commit log says that it is done. Running batch "
+            f"{latest_batch_id}, but it is in the commit log. Running batch "
             f"{latest_batch_id} again would write its output twice, so nothing was run. Restore "
             f"{runtime.checkpoint.offset_log.path(committed_batch_id)}, or remove the entries of "
             f"the commit log after batch {latest_batch_id} to accept that."

@@ -1,4 +1,4 @@
-"""Triggers by hand: one each time that somebody asks for one."""
+"""Manual triggers: one trigger per call of `step`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import threading
 
 
 class StepGate:
-    """Lets the query's thread through one trigger at a time.
+    """Synchronizes the query's thread with the threads that call `step`.
 
-    Those who step wait until their trigger is over. Once closed, nobody waits any more.
+    A call of `step` waits until its trigger has finished. After `close` no call waits.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._asked = 0
+        self._requested = 0
         self._done = 0
         self._closed = False
 
@@ -22,31 +22,31 @@ class StepGate:
         return self._closed
 
     def step(self, timeout: float | None = None) -> bool:
-        """Ask for one trigger and wait until it is over. False if it will not come, or not yet.
+        """Request one trigger and wait until it has finished.
 
-        It will not come when the query has ended.
+        Returns False if the query has ended, or after `timeout` seconds.
         """
         with self._changed:
-            self._asked += 1
-            wanted = self._asked
+            self._requested += 1
+            wanted = self._requested
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done >= wanted or self._closed, timeout)
             return self._done >= wanted
 
-    def wait_until_asked(self) -> bool:
-        """Called by the query's thread: True when a trigger is due, False when it is all over."""
+    def wait_for_request(self) -> bool:
+        """Called on the query's thread: True when a trigger is requested, False after `close`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._asked > self._done or self._closed)
+            self._changed.wait_for(lambda: self._requested > self._done or self._closed)
             return not self._closed
 
     def finish(self) -> None:
-        """Called by the query's thread when a trigger is over."""
+        """Called on the query's thread when a trigger has finished."""
         with self._changed:
             self._done += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """No more triggers. Whoever waits is let go."""
+        """End all waits. No further trigger runs."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

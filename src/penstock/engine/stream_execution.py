@@ -1,4 +1,4 @@
-"""The life of a query: its thread, from start to stop, and those who wait for it."""
+"""A run of a query: start, stop, and the methods that wait for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 
 class StreamExecution:
-    """A query and the thread it runs on. Every public method may be called from any thread."""
+    """One run of a query on its own thread. Every public method may be called from any thread."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class StreamExecution:
         on_started: Callable[[], None] = lambda: None,
         observers: Sequence[RunObserver] = (),
     ) -> None:
-        """Has no effect before `start`.
+        """Creating it has no side effect; `start` begins the run.
 
         `plan_factory` is called once, on the query's thread. `options` are those of the query's
-        writer, for observers; `redactor` knows the query's secrets. `on_started` is called by
-        `start` when the thread runs.
+        writer, for observers; `redactor` hides the query's secrets. `start` calls `on_started`
+        when the thread runs.
         """
         if not isinstance(trigger, Trigger):
             raise UnknownTriggerError(f"Unknown type of trigger: {trigger}")
@@ -84,7 +84,7 @@ class StreamExecution:
         self._progress_lock = threading.Condition()
         self._thread = QueryThread(session, identity, self._run_stream)
 
-    # What others may ask.
+    # State.
 
     @property
     def is_active(self) -> bool:
@@ -96,7 +96,7 @@ class StreamExecution:
 
     @property
     def failure(self) -> StreamFailedError | None:
-        """What the query died of, if it did."""
+        """The error if the query has failed."""
         return self.life.failure
 
     @property
@@ -109,12 +109,12 @@ class StreamExecution:
 
     @property
     def runtime(self) -> QueryRuntime | None:
-        """The parts of the running query; None until it is initialized."""
+        """The objects of the run; None until the query is initialized."""
         return self._runtime
 
     @property
     def logical_plan(self) -> QueryPlan:
-        """The plan bound to its sources. The first to ask must be the query's own thread."""
+        """The plan with its sources. The first access must be on the query's thread."""
         if self._plan is None:
             self._thread.require_current()
             self._plan = self._plan_factory(self.identity)
@@ -130,7 +130,7 @@ class StreamExecution:
     # Starting, stopping, waiting.
 
     def start(self) -> None:
-        """Start the thread; returns when it runs and the listeners have been told."""
+        """Start the thread; returns when the listeners have received `QueryStartedEvent`."""
         install_record_factory()
         _logger.info(
             "Starting %s. Use %s to store the query checkpoint.",
@@ -149,11 +149,11 @@ class StreamExecution:
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
         """Stop the query and wait until its thread has ended.
 
-        At once: what runs is cancelled, and the batch will run again at the next start. Or
-        gracefully: the batch that runs is finished and committed first. The wait is bounded by
-        `timeout` seconds, or by `spark.sql.streaming.stopTimeout` as it is now where that is None;
-        0 there is no bound. Raises QueryStopTimeoutError when the bound is reached. A query that
-        has ended may be stopped again.
+        By default the running batch is cancelled and will run again at the next start. With
+        `graceful` the running batch is finished and committed first. The wait takes at most
+        `timeout` seconds; if that is None, the current `spark.sql.streaming.stopTimeout`, where 0
+        means no limit. Raises QueryStopTimeoutError after that. Stopping an ended query does
+        nothing.
         """
         self.stop_at_boundary()
         if not graceful:
@@ -166,31 +166,32 @@ class StreamExecution:
             self._thread.join_stopped(
                 self.stop_bound(timeout), bound_from, lambda: self.reporter.status.message
             )
-            # The thread may have submitted one more job in the meantime.
+            # The thread may have submitted another job in the meantime.
             self._session.cancel_jobs(self.identity, reason)
         _logger.info("Query %s was stopped", self.identity)
 
     def stop_bound(self, timeout: float | None) -> float | None:
-        """How many seconds a stop may take: as given, else as the session says; None: no bound."""
+        """The time limit of a stop in seconds: `timeout`, else `stopTimeout`; None: no limit."""
         if timeout is not None:
             return timeout
         return max(self._session.settings_now().stop_timeout_ms, 0) / 1000 or None
 
     def stop_at_boundary(self) -> None:
-        """Stop when the batch that runs, if one does, is committed. Does not wait for that."""
+        """Stop after the running batch, if there is one, is committed. Returns at once."""
         self.life.stop_at_boundary()
         if self._executor is not None:
             self._executor.wake()
 
     def step(self, timeout: float | None = None) -> bool:
-        """Run exactly one trigger and wait until it is over; for a query with a ManualTrigger.
+        """Run one trigger and wait until it has finished; for a query with a ManualTrigger.
 
-        False if the query has ended, or if the time is up. Raises what the query died of.
+        Returns False if the query has ended, or after `timeout` seconds. Raises `failure` if the
+        query has failed.
         """
         self._thread.refuse_current()
         gate = self._trigger.gate
         if gate is None:
-            raise ExecutionError(f"a query steps only with a ManualTrigger, not {self._trigger}")
+            raise ExecutionError(f"step() requires a ManualTrigger, not {self._trigger}")
         stepped = gate.step(timeout)
         if not stepped and gate.is_closed:
             self.life.terminated.wait(timeout)
@@ -198,21 +199,21 @@ class StreamExecution:
         return stepped
 
     def await_initialization(self, timeout: float) -> bool:
-        """Wait until the sources are there; raises what the query died of if it did."""
+        """Wait until the sources exist. Raises `failure` if the query has failed."""
         self._thread.refuse_current()
         self.life.initialized.wait(timeout)
         self.life.raise_failure()
         return self.life.initialized.is_set()
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the query has ended; whether it has. Raises what it died of if it did."""
+        """Wait until the query has ended; returns whether it has. Raises `failure` if it failed."""
         self._thread.refuse_current()
         self.life.terminated.wait(timeout)
         self.life.raise_failure()
         return not self.is_active
 
     def process_all_available(self) -> None:
-        """Wait until all data that is available now is processed. For tests: it may wait long."""
+        """Wait until all data that is available now is processed. For tests: it may take long."""
         self._thread.refuse_current()
         self.life.raise_failure()
         with self._progress_lock:

@@ -1,4 +1,4 @@
-"""Where every source of a query stands."""
+"""The offsets of all sources of a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import SourceCountError
 
 
 class StreamProgress(Mapping[DataStream, Offset]):
-    """An immutable mapping of sources to offsets. A source that has none yet is not in it."""
+    """An immutable mapping of sources to offsets. A source without an offset is not in it."""
 
     __slots__ = ("_offsets",)
 
@@ -28,7 +28,7 @@ class StreamProgress(Mapping[DataStream, Offset]):
         return len(self._offsets)
 
     def __add__(self, updates: Mapping[DataStream, Offset]) -> StreamProgress:
-        """The reference's `++`: a new progress in which the updates win."""
+        """A new progress in which `updates` take precedence; `++` in the reference."""
         return StreamProgress({**self._offsets, **updates})
 
     def __str__(self) -> str:
@@ -43,10 +43,10 @@ class StreamProgress(Mapping[DataStream, Offset]):
         metadata: OffsetSeqMetadata | None,
         source_ids: Sequence[str] | None = None,
     ) -> OffsetSeq:
-        """The log entry that records this progress for the sources in their order.
+        """The log entry for this progress, with the sources in the given order.
 
-        By position, a source without an offset has its place all the same. By name, it is left
-        out, and a source that is used twice is recorded once, as Spark has it.
+        Without names, a source without an offset has a void entry. With names, it is left out, and
+        a source that is used twice is recorded once, as in Spark.
         """
         offsets = [self.get(source) for source in sources]
         texts = [offset.json if offset is not None else None for offset in offsets]
@@ -63,20 +63,22 @@ class StreamProgress(Mapping[DataStream, Offset]):
         sources: Sequence[DataStream],
         source_ids: Sequence[str] | None = None,
     ) -> StreamProgress:
-        """The progress a log entry records.
+        """The progress that a log entry records.
 
-        An entry without names is matched by position, and must have as many offsets as there are
-        sources. An entry with names is matched by name: names unknown to the query are dropped.
-        Sources without names are named by their position, and must be those of the entry.
+        An entry without names is matched by position: SourceCountError if the number of sources
+        differs. An entry with names is matched by name, and names that the query does not have are
+        dropped. Sources without names match by their position as name: SourceCountError if the
+        entry has other names.
         """
         if offset_seq.source_ids is not None:
             names = positions_of(sources) if source_ids is None else source_ids
             by_name = dict(zip(offset_seq.source_ids, offset_seq.offsets, strict=True))
             if source_ids is None and not by_name.keys() <= set(names):
                 raise SourceCountError(
-                    f"The checkpoint offsets are of the sources [{', '.join(by_name)}], and the "
-                    "sources of the query have no names but their positions "
-                    f"[{', '.join(names)}]. Cannot continue."
+                    f"The checkpoint has offsets of the sources [{', '.join(by_name)}], but the "
+                    "sources of the query have no names and are identified by their positions "
+                    f"[{', '.join(names)}]. Cannot continue. Give the sources the names that they "
+                    "have in the checkpoint."
                 )
             texts = [by_name.get(name) for name in names]
         elif len(offset_seq.offsets) == len(sources):
@@ -96,5 +98,5 @@ class StreamProgress(Mapping[DataStream, Offset]):
 
 
 def positions_of(sources: Sequence[DataStream]) -> list[str]:
-    """The names that sources have in a log with names when they were given none."""
+    """The names of sources without names in a log with names: their positions."""
     return [str(index) for index in range(len(sources))]

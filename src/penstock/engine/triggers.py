@@ -1,4 +1,4 @@
-"""When batches run: the triggers and what executes them."""
+"""Triggers, which decide when batches run, and their executors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.engine.data_stream import DataStream, UniqueSource
 from penstock.engine.polling import WhenIdle
 from penstock.engine.stepping import StepGate
 from penstock.engine.unique_sources import (
-    all_can_stand_still,
-    standing_still,
+    all_support_available_now,
+    for_available_now,
     with_own_limits,
     without_limits,
 )
@@ -22,25 +22,25 @@ from penstock.engine.unique_sources import (
 _logger = logging.getLogger(__name__)
 
 BatchRunner = Callable[[], bool]
-"""Runs one trigger. True while the query is to go on."""
+"""Runs one trigger. Returns True if another one may follow."""
 
 
 class TriggerExecutor(ABC):
-    """Calls the batch runner when it is time to, until there is no more to do."""
+    """Calls the batch runner at the times that the trigger defines."""
 
     @abstractmethod
     def execute(self, batch_runner: BatchRunner) -> None:
-        """Returns when the last batch has run."""
+        """Call the batch runner repeatedly. Returns when the query is to end."""
 
     def wake(self) -> None:
-        """Called from another thread when the query stops: ends a wait for the next trigger."""
+        """Called on another thread when the query is stopped: end a wait for the next trigger."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a trigger may use: the query's clock, and the event that is set when it stops.
+    """What a trigger may use of its query: the clock, and the event that is set by a stop.
 
-    `wraps_for_available_now` is whether a source that does not support AvailableNow may be wrapped.
+    `wraps_for_available_now` says whether a source without support for AvailableNow may be wrapped.
     """
 
     clock: Clock
@@ -50,7 +50,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How one query runs under a trigger: its executor, and its sources with their limits."""
+    """How a trigger runs one query: the executor, and the sources with their read limits."""
 
     executor: TriggerExecutor
     sources: list[UniqueSource]
@@ -58,37 +58,36 @@ class Schedule:
 
 
 class Trigger(ABC):
-    """When the batches of a query run and how much of its sources each may take.
+    """Decides when the batches of a query run, and the read limits of its sources.
 
-    The engine asks a trigger nothing but what is declared here, so that one defined elsewhere
-    runs as those below do.
+    The engine uses only the members declared here, so a trigger may be defined anywhere.
     """
 
     @abstractmethod
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
-        """Called once for each run of a query, on its thread, when its sources exist."""
+        """Called once per run of a query, on its thread, after its sources are created."""
 
     @property
     def ends_with_available_data(self) -> bool:
-        """Whether the query ends when the data present at its start is processed.
+        """Whether the query ends when the data that was available at its start is processed.
 
-        Spark's stateful operators are told so.
+        It is passed on to Spark's stateful operators.
         """
         return False
 
     @property
     def gate(self) -> StepGate | None:
-        """The gate that `StreamExecution.step` goes through; None: no stepping by hand."""
+        """The gate that `StreamExecution.step` uses; None if `step` is not supported."""
         return None
 
     def for_one_run(self) -> Trigger:
-        """The trigger for one run of a query: a copy if it has state that runs must not share."""
+        """The trigger for one run: a copy if the trigger has state that runs must not share."""
         return self
 
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(Trigger):
-    """A batch at every multiple of the interval; interval 0 is as fast as possible."""
+    """A batch at every multiple of the interval; with interval 0, as often as possible."""
 
     interval_ms: int = 0
 
@@ -106,7 +105,7 @@ class ProcessingTimeTrigger(Trigger):
 
 @dataclass(frozen=True)
 class OneTimeTrigger(Trigger):
-    """One batch with everything there is, then the end."""
+    """One batch with all available data."""
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
         return Schedule(SingleBatchExecutor(), without_limits(sources))
@@ -114,14 +113,14 @@ class OneTimeTrigger(Trigger):
 
 @dataclass(frozen=True)
 class AvailableNowTrigger(Trigger):
-    """As many batches as the data present at the start needs, then the end.
+    """As many batches as the data available at the start needs, within the read limits.
 
-    One single batch if a source does not support it and may not be wrapped.
+    A single batch if a source does not support AvailableNow and may not be wrapped.
     """
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
-        if surroundings.wraps_for_available_now or all_can_stand_still(sources):
-            return Schedule(MultiBatchExecutor(), standing_still(sources), WhenIdle.END)
+        if surroundings.wraps_for_available_now or all_support_available_now(sources):
+            return Schedule(MultiBatchExecutor(), for_available_now(sources), WhenIdle.END)
         return Schedule(SingleBatchExecutor(), without_limits(sources))
 
     @property
@@ -130,7 +129,7 @@ class AvailableNowTrigger(Trigger):
 
 
 class ManualTrigger(Trigger):
-    """A batch each time that somebody steps through the gate. For tests."""
+    """A batch for each call of `StreamExecution.step`. For tests."""
 
     def __init__(self, gate: StepGate | None = None) -> None:
         self._gate = gate or StepGate()
@@ -147,14 +146,14 @@ class ManualTrigger(Trigger):
 
 
 class SingleBatchExecutor(TriggerExecutor):
-    """One batch."""
+    """Runs one batch."""
 
     def execute(self, batch_runner: BatchRunner) -> None:
         batch_runner()
 
 
 class MultiBatchExecutor(TriggerExecutor):
-    """Batch after batch until the runner says it is over."""
+    """Runs batches without a pause until the runner returns False."""
 
     def execute(self, batch_runner: BatchRunner) -> None:
         while batch_runner():
@@ -162,7 +161,7 @@ class MultiBatchExecutor(TriggerExecutor):
 
 
 class ProcessingTimeExecutor(TriggerExecutor):
-    """A batch at every multiple of the interval. One that overruns delays the next."""
+    """Runs a batch at every multiple of the interval. A batch that takes longer delays the next."""
 
     def __init__(self, interval_ms: int, clock: Clock, wake: threading.Event) -> None:
         self._interval_ms = interval_ms
@@ -193,14 +192,14 @@ class ProcessingTimeExecutor(TriggerExecutor):
 
 
 class ManualExecutor(TriggerExecutor):
-    """A batch for each step through the gate."""
+    """Runs a batch for each requested step."""
 
     def __init__(self, gate: StepGate) -> None:
         self._gate = gate
 
     def execute(self, batch_runner: BatchRunner) -> None:
         try:
-            while self._gate.wait_until_asked():
+            while self._gate.wait_for_request():
                 goes_on = batch_runner()
                 self._gate.finish()
                 if not goes_on:
@@ -213,5 +212,5 @@ class ManualExecutor(TriggerExecutor):
 
 
 def next_batch_time(now_ms: int, interval_ms: int) -> int:
-    """The next multiple of the interval after `now_ms`; `now_ms` itself if it is 0."""
+    """The next multiple of the interval after `now_ms`; `now_ms` itself if the interval is 0."""
     return now_ms if interval_ms == 0 else now_ms // interval_ms * interval_ms + interval_ms

@@ -1,4 +1,4 @@
-"""The distinct sources of a query, and how much of each a batch may take under a trigger."""
+"""The distinct sources of a query with the read limits that a trigger assigns to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 def with_own_limits(sources: Sequence[DataStream]) -> list[UniqueSource]:
-    """Each distinct source once, in order, with the limit it was configured with."""
+    """The distinct sources, in order, each with the limit it was configured with."""
     return [
         UniqueSource(source, source.default_read_limit(), source)
         for source in dict.fromkeys(sources)
@@ -21,17 +21,20 @@ def with_own_limits(sources: Sequence[DataStream]) -> list[UniqueSource]:
 
 
 def without_limits(sources: Sequence[DataStream]) -> list[UniqueSource]:
-    """The same for a single batch that takes everything; a warning for each limit ignored."""
+    """The distinct sources without limits, for a single batch; logs each limit that is ignored."""
     return [_without_limit(source) for source in dict.fromkeys(sources)]
 
 
-def standing_still(sources: Sequence[DataStream]) -> list[UniqueSource]:
-    """The same, from now on bounded by what is available; sources that cannot be are wrapped."""
-    return [_standing_still(source) for source in dict.fromkeys(sources)]
+def for_available_now(sources: Sequence[DataStream]) -> list[UniqueSource]:
+    """The distinct sources, bounded by the data that is available now.
+
+    Sources without support for AvailableNow are wrapped.
+    """
+    return [_for_available_now(source) for source in dict.fromkeys(sources)]
 
 
-def all_can_stand_still(sources: Sequence[DataStream]) -> bool:
-    """Whether every source supports AvailableNow by itself; a warning for each that does not."""
+def all_support_available_now(sources: Sequence[DataStream]) -> bool:
+    """Whether every source supports AvailableNow itself; logs a warning for each that does not."""
     able = True
     for source in dict.fromkeys(sources):
         if not source.supports_trigger_available_now:
@@ -55,7 +58,7 @@ def _without_limit(source: DataStream) -> UniqueSource:
     return UniqueSource(source, ALL_AVAILABLE, source)
 
 
-def _standing_still(source: DataStream) -> UniqueSource:
+def _for_available_now(source: DataStream) -> UniqueSource:
     stream = source
     if not source.supports_trigger_available_now:
         stream = AvailableNowDataStreamWrapper(source)

@@ -1,4 +1,4 @@
-"""The event-time watermark: how late an event may be and still count."""
+"""The event-time watermark of a query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLICIES: Mapping[str, Callable[[Iterable[int]], int]] = {"min": min, "max": ma
 
 @dataclass(frozen=True)
 class EventTimeStats:
-    """What one watermark operator saw in a batch. The times mean nothing where `count` is 0."""
+    """The event times that one watermark operator saw in a batch; undefined if `count` is 0."""
 
     operator_id: str
     delay_ms: int
@@ -29,9 +29,9 @@ class EventTimeStats:
 
 @dataclass(frozen=True)
 class WatermarkOperator:
-    """An operator that defines a watermark: what is known of it before any batch has run.
+    """A description of an operator that defines a watermark, known before any batch has run.
 
-    `sources` are those below it, as they are called in progress.
+    `sources` are the descriptions, as in progress, of the sources below it in the plan.
     """
 
     operator_id: str
@@ -41,12 +41,12 @@ class WatermarkOperator:
 
 
 class WatermarkTracker:
-    """The watermark of a query, out of those of its operators.
+    """Computes the watermark of a query from those of its operators.
 
-    Each operator's own watermark is the latest event it ever saw, less its delay, and never goes
-    back. The policy picks one of them: `min`, the slowest, loses nothing; `max` drops what is
-    late by the fastest. An operator that has seen nothing counts as 0. The result never goes back
-    either.
+    The watermark of an operator is the latest event time it has seen, minus its delay. The policy
+    chooses among them: with `min` no input loses events because another is ahead; with `max`
+    events that are late by the fastest input are dropped. An operator that has seen no event counts
+    as 0. Neither an operator's watermark nor the chosen one ever decreases.
     """
 
     def __init__(self, policy: str, operator_ids: Iterable[str]) -> None:
@@ -64,14 +64,14 @@ class WatermarkTracker:
 
     @property
     def operator_watermarks(self) -> Mapping[str, int | None]:
-        """Each operator's own watermark; None where it has seen nothing in this run."""
+        """The watermark of each operator; None if it has seen no event in this run."""
         return dict(self._operators)
 
     def set_watermark(self, watermark_ms: int) -> None:
         self._global_ms = watermark_ms
 
     def update_watermark(self, stats: Iterable[EventTimeStats]) -> None:
-        """Take in what the operators of a finished batch saw."""
+        """Update with the statistics of a finished batch."""
         seen = list(stats)
         if not seen:
             return
