@@ -1,4 +1,4 @@
-"""These are no test modules by their names, and still are to explain what failed."""
+"""Enables assertion rewriting in modules that are not named like tests."""
 
 import pytest
 

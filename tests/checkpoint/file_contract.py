@@ -1,4 +1,4 @@
-"""What every file layer promises. A test class of an implementation inherits all of it.
+"""The contract of `CheckpointFiles` as tests, which the test class of an implementation inherits.
 
     class TestLocalFiles(FileContract):
         writer_program = "..."
@@ -6,8 +6,8 @@
         def make_files(self, root: Path) -> CheckpointFiles:
             return LocalFiles(root)
 
-The files are in a local directory whatever the implementation is, so that the suite can plant
-what others leave there and look at what is really there.
+Every implementation is tested on a local directory, so that the tests can create files of other
+programs in it and look at the result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FileContract(ABC):
 
     @abstractmethod
     def make_files(self, root: Path) -> CheckpointFiles:
-        """The file layer under test, over a local directory that may not exist yet."""
+        """The implementation under test, for a local directory that may not exist yet."""
 
     @pytest.fixture
     def root(self, tmp_path: Path) -> Path:
@@ -62,7 +62,7 @@ class FileContract(ABC):
         assert files.create_if_absent("offsets/0", b"second") is False
         assert files.read("offsets/0") == b"first"
 
-    def test_a_file_that_someone_else_wrote_counts(
+    def test_a_file_of_another_writer_is_not_overwritten(
         self, files: CheckpointFiles, root: Path
     ) -> None:
         files.make_directory("offsets")
@@ -138,7 +138,7 @@ class FileContract(ABC):
 
     # Racing.
 
-    def test_nobody_sees_a_file_with_part_of_its_data(
+    def test_a_reader_never_sees_a_part_of_the_data(
         self, files: CheckpointFiles, root: Path
     ) -> None:
         files.make_directory("offsets")
@@ -167,7 +167,7 @@ class FileContract(ABC):
         look("offsets/0")
         assert seen == {data}
 
-    # Looking.
+    # Reading.
 
     def test_reading_a_missing_file_raises_file_not_found(self, files: CheckpointFiles) -> None:
         files.make_directory("offsets")
@@ -185,9 +185,7 @@ class FileContract(ABC):
         assert files.exists("offsets/0")
         assert not files.exists("offsets/1")
 
-    def test_a_file_holds_the_bytes_it_has_and_no_others(
-        self, files: CheckpointFiles, root: Path
-    ) -> None:
+    def test_holds_compares_the_whole_content(self, files: CheckpointFiles, root: Path) -> None:
         files.make_directory("offsets")
         files.create_if_absent("offsets/0", b"mine")
         assert files.holds("offsets/0", b"mine")
@@ -197,18 +195,18 @@ class FileContract(ABC):
         assert not files.holds("commits/0", b"mine")
         assert not files.holds("offsets", b"mine")
 
-    def test_what_is_below_a_file_is_not_held(self, files: CheckpointFiles, root: Path) -> None:
+    def test_holds_is_false_below_a_file(self, files: CheckpointFiles, root: Path) -> None:
         _plant(root, "offsets", b"I am a file")
         assert not files.holds("offsets/0", b"mine")
 
-    def test_a_pinned_directory_is_told_from_another_of_its_name(
+    def test_a_pinned_directory_differs_from_another_of_its_name(
         self, files: CheckpointFiles, root: Path
     ) -> None:
         assert files.pin("state") is None
         files.make_directory("state")
         is_the_same = files.pin("state")
         if is_the_same is None:
-            return  # a layer that cannot tell says so from the start
+            return  # an implementation without support returns None at once
         assert is_the_same()
         (root / "state").rename(root / "away")
         assert not is_the_same()
@@ -273,12 +271,12 @@ class FileContract(ABC):
 
 
 class ExclusiveFileContract(FileContract):
-    """The contract of a file layer on which a name that is raced for has exactly one winner."""
+    """The contract of an implementation on which of several concurrent writers exactly one wins."""
 
     writer_program: str
     """A Python program with a function `files(root)`, for the race between processes."""
 
-    def test_of_threads_that_race_for_a_name_exactly_one_wins(
+    def test_of_concurrent_threads_exactly_one_creates_the_file(
         self, files: CheckpointFiles, root: Path
     ) -> None:
         files.make_directory("offsets")
@@ -299,7 +297,7 @@ class ExclusiveFileContract(FileContract):
             assert len(winners) == 1
             assert files.read(f"offsets/{name}") == _data_of(winners[0])
 
-    def test_of_processes_that_race_for_a_name_exactly_one_wins(
+    def test_of_concurrent_processes_exactly_one_creates_the_file(
         self, files: CheckpointFiles, root: Path
     ) -> None:
         files.make_directory("offsets")

@@ -1,4 +1,4 @@
-"""The commit log: Spark's bytes in its three versions."""
+"""The commit log in its three format versions, byte for byte as Spark writes it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_version_3_has_the_sinks(log: CommitLog) -> None:
     assert log.deserialize(data) == entry
 
 
-def test_a_version_says_what_it_can_hold() -> None:
+def test_a_version_that_cannot_hold_the_fields_is_refused() -> None:
     with pytest.raises(ValueError, match="version 1 cannot hold"):
         CommitMetadata(0, {0: (("a",),)})
     with pytest.raises(ValueError, match="version 2 cannot hold"):
@@ -89,7 +89,7 @@ def test_a_wrong_version_line_is_malformed(log: CommitLog) -> None:
         b"v3\n{}",
     ],
 )
-def test_a_malformed_entry_is_told_with_its_file(
+def test_the_error_for_a_malformed_entry_has_its_file(
     log: CommitLog, tmp_path: Path, data: bytes
 ) -> None:
     LocalFiles(tmp_path).create_if_absent("commits/0", data)

@@ -1,4 +1,4 @@
-"""The checkpoint as a whole, and the file with the query's id."""
+"""The checkpoint directory, and the file with the query id."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_without_metadata_reads_as_none(files: LocalFiles) -> None:
     "data",
     [b"", b"{", b"[]", b"{}", b'{"id":"not a uuid"}', b'{"id":7}', b'{"id":null}', b"\xff"],
 )
-def test_metadata_without_an_id_is_told_with_a_way_out(files: LocalFiles, data: bytes) -> None:
+def test_the_error_for_metadata_without_an_id_has_a_remedy(files: LocalFiles, data: bytes) -> None:
     files.make_directory("")
     files.create_if_absent("metadata", data)
     with pytest.raises(MalformedLogError, match="Error reading stream metadata from") as caught:
@@ -68,7 +68,7 @@ def test_metadata_without_an_id_is_told_with_a_way_out(files: LocalFiles, data: 
     assert files.read("metadata") == data
 
 
-def test_two_queries_cannot_both_begin_a_checkpoint(files: LocalFiles) -> None:
+def test_two_queries_cannot_both_create_a_checkpoint(files: LocalFiles) -> None:
     first, second = StreamMetadata.new(), StreamMetadata.new()
     first.write(files)
     with pytest.raises(ConcurrentUpdateError, match="Multiple streaming queries are concurrently"):

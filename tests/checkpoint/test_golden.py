@@ -1,4 +1,4 @@
-"""Checkpoints that Spark itself wrote are read, and re-written byte for byte."""
+"""Checkpoints written by Spark are read, and rewritten byte for byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _named(path: Path) -> str:
 
 
 def _rewritten(path: Path, tmp_path: Path, log: str) -> bytes:
-    """What `add` makes of the entry that `get` reads from a file."""
+    """The file that `add` writes for the entry that `get` has read."""
 
     def log_in(root: Path) -> MetadataLog[object]:
         checkpoint = CheckpointDirectory(LocalFiles(root))

@@ -1,4 +1,4 @@
-"""An entry is never written when what the run knows of its checkpoint is not there any more."""
+"""No log entry is written after the checkpoint was deleted or replaced during the run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def checkpoint(root: Path) -> CheckpointDirectory:
-    """A checkpoint of three batches, with state and files of a source."""
+    """A checkpoint with three batches, with state and files of a source."""
     checkpoint = CheckpointDirectory(LocalFiles(root))
     checkpoint.read_or_create_metadata()
     (root / "state" / "0").mkdir(parents=True)
@@ -107,7 +107,7 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("moment", ["before the plan", "before the commit"])
-def test_nothing_is_written_once_the_checkpoint_is_not_what_it_was(
+def test_nothing_is_written_after_the_checkpoint_was_replaced(
     checkpoint: CheckpointDirectory, root: Path, loss: str, moment: str
 ) -> None:
     lose, says = LOSSES[loss]
@@ -134,7 +134,7 @@ def test_nothing_is_held_open_after_the_run(checkpoint: CheckpointDirectory, roo
 
 
 def open_below(root: Path) -> set[Path]:
-    """What this process holds open of a directory."""
+    """The files and directories below `root` that this process has open."""
     found = set()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -142,7 +142,9 @@ def open_below(root: Path) -> set[Path]:
     return {path for path in found if path.is_relative_to(root)}
 
 
-def test_what_was_away_and_is_back_is_the_same(checkpoint: CheckpointDirectory, root: Path) -> None:
+def test_a_checkpoint_that_was_moved_away_and_back_is_accepted(
+    checkpoint: CheckpointDirectory, root: Path
+) -> None:
     root.rename(root.with_name("away"))
     with pytest.raises(CheckpointVanishedError):
         checkpoint.offset_log.add(3, planned(3))
@@ -151,7 +153,7 @@ def test_what_was_away_and_is_back_is_the_same(checkpoint: CheckpointDirectory, 
     run(checkpoint, 3)
 
 
-def test_a_copy_with_the_same_entries_is_as_good(
+def test_a_copy_with_the_same_entries_is_accepted(
     checkpoint: CheckpointDirectory, root: Path
 ) -> None:
     for log in ("offsets", "commits"):
@@ -161,7 +163,7 @@ def test_a_copy_with_the_same_entries_is_as_good(
     run(checkpoint, 3)
 
 
-def test_a_new_checkpoint_that_goes_before_its_first_batch_is_missed(root: Path) -> None:
+def test_a_new_checkpoint_deleted_before_its_first_batch_is_detected(root: Path) -> None:
     checkpoint = CheckpointDirectory(LocalFiles(root))
     checkpoint.read_or_create_metadata()
     assert (root / "offsets").is_dir()

@@ -1,4 +1,4 @@
-"""The local file layer: the contract in both of its ways to write, and what a disk may do to it."""
+"""`LocalFiles`: the contract in both ways of writing, and failures of the disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAM = "from penstock.checkpoint import LocalFiles\nfiles = LocalFiles\n"
 
 
 class LocalContract(ExclusiveFileContract):
-    """Beside the contract: whatever fails, nothing is left behind and the failure is told."""
+    """Besides the contract: a failed write leaves no file and raises."""
 
     def make_files(self, root: Path) -> CheckpointFiles:
         return LocalFiles(root)
@@ -35,7 +35,7 @@ class LocalContract(ExclusiveFileContract):
         assert caught.value.errno == errno.ENOSPC
         assert list((root / "offsets").iterdir()) == []
 
-    def test_data_that_cannot_be_synced_is_never_named(
+    def test_data_that_cannot_be_synced_is_never_linked(
         self, files: CheckpointFiles, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (root / "offsets").mkdir(parents=True)
@@ -101,7 +101,7 @@ class LocalContract(ExclusiveFileContract):
             files.create_if_absent("offsets/0", b"some data")
         assert list((root / "offsets").iterdir()) == []
 
-    def test_a_name_taken_between_the_look_and_the_link_is_taken(
+    def test_a_file_created_between_the_check_and_the_link_is_not_overwritten(
         self, files: CheckpointFiles, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (root / "offsets").mkdir(parents=True)
@@ -114,7 +114,7 @@ class LocalContract(ExclusiveFileContract):
     def test_a_file_above_the_root_is_named_in_the_error(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_bytes(b"")
         files = self.make_files(tmp_path / "taken" / "checkpoint")
-        with pytest.raises(NotADirectoryError, match="A file is in the place of a directory"):
+        with pytest.raises(NotADirectoryError, match="A file has the name of a directory"):
             files.make_directory("offsets")
 
     def test_a_process_killed_before_the_sync_leaves_no_entry(self, root: Path) -> None:
@@ -132,7 +132,7 @@ class LocalContract(ExclusiveFileContract):
 
 
 class TestUnnamedLocalFiles(LocalContract):
-    """A file without a name until it is whole, where the system has such a thing."""
+    """Writes with unnamed files, if the system supports them."""
 
     writer_program = PROGRAM
 
@@ -160,7 +160,7 @@ class TestUnnamedLocalFiles(LocalContract):
 
 
 class TestNamedLocalFiles(LocalContract):
-    """A hidden temporary file, where the system has no unnamed ones."""
+    """Writes with hidden temporary files, for systems without unnamed files."""
 
     writer_program = NAMED + PROGRAM
 
@@ -183,7 +183,7 @@ def test_a_file_system_without_unnamed_files_gets_a_named_one(
 def test_another_refusal_of_an_unnamed_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read-only file system, say; root may write where permissions forbid it."""
+    """For example a read-only file system. The error is injected, since root may write anywhere."""
     LocalFiles(tmp_path).make_directory("offsets")
     monkeypatch.setattr(os, "open", _refuse_unnamed(errno.EROFS))
     with pytest.raises(OSError, match="Read-only file system") as caught:

@@ -1,4 +1,4 @@
-"""A query's hold on its checkpoint."""
+"""The lock of a query on its checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_query_holds_its_checkpoint(checkpoint: Path) -> None:
     assert activity_of(checkpoint).holder is None
 
 
-def test_another_query_is_no_obstacle(checkpoint: Path) -> None:
+def test_a_query_runs_although_another_holds_the_lock(checkpoint: Path) -> None:
     stateless(checkpoint)
     first = hold_for_query(checkpoint, "first")
     assert first is not None
@@ -34,7 +34,7 @@ def test_another_query_is_no_obstacle(checkpoint: Path) -> None:
     first.release()
 
 
-def test_a_place_that_cannot_be_locked_is_no_obstacle(checkpoint: Path) -> None:
+def test_a_query_runs_although_the_lock_cannot_be_created(checkpoint: Path) -> None:
     stateless(checkpoint)
     assert hold_for_query(checkpoint / "metadata", "query") is None
 
@@ -48,7 +48,7 @@ def test_no_query_starts_while_a_command_changes_the_checkpoint(checkpoint: Path
         hold_for_query(checkpoint, "query")
 
 
-def test_no_query_starts_on_a_checkpoint_that_is_half_changed(
+def test_no_query_starts_on_a_partly_changed_checkpoint(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stateless(checkpoint)
@@ -61,7 +61,7 @@ def test_no_query_starts_on_a_checkpoint_that_is_half_changed(
         hold_for_query(checkpoint, "query")
 
 
-def test_one_who_only_looks_takes_it_from_no_query(checkpoint: Path) -> None:
+def test_testing_the_lock_does_not_take_it_from_a_query(checkpoint: Path) -> None:
     stateless(checkpoint)
     with looked_at(checkpoint):
         for _ in range(300):

@@ -1,4 +1,4 @@
-"""The log of one file per batch, whatever is in its entries."""
+"""The log with one file per batch, for any kind of entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.memory_world.files import MemoryFiles
 
 
 class TextLog(MetadataLog[str]):
-    """A log of texts, some of which cannot be read, as `errors` says."""
+    """A log of strings. Reading a content that is in `errors` raises that error."""
 
     errors: dict[bytes, Exception]
 
@@ -82,7 +82,7 @@ def test_an_entry_that_another_run_wrote_is_not_overwritten(
     assert log.get(1) == "entry 1"
 
 
-def test_the_last_two_added_are_answered_from_memory(log: TextLog, files: LocalFiles) -> None:
+def test_the_last_two_entries_are_cached(log: TextLog, files: LocalFiles) -> None:
     fill(log, 0, 1, 2)
     for batch_id in range(3):
         files.delete(f"log/{batch_id}")
@@ -91,7 +91,7 @@ def test_the_last_two_added_are_answered_from_memory(log: TextLog, files: LocalF
     assert log.get(2) == "entry 2"
 
 
-def test_an_entry_that_was_not_added_is_not_remembered(log: TextLog, files: LocalFiles) -> None:
+def test_an_entry_that_was_not_added_is_not_cached(log: TextLog, files: LocalFiles) -> None:
     fill(TextLog(files), 0)
     assert log.add(0, "mine") is False
     files.delete("log/0")
@@ -139,7 +139,7 @@ def test_a_directory_with_the_name_of_a_batch_is_ignored(log: TextLog, tmp_path:
     assert log.list_batches() == []
 
 
-def test_an_entry_that_vanishes_while_it_is_asked_for_is_missing(
+def test_an_entry_that_is_removed_after_the_listing_is_missing(
     log: TextLog, files: LocalFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "list_names", lambda directory: ["5"])
@@ -175,7 +175,7 @@ def test_purge_removes_from_memory_as_well(log: TextLog) -> None:
 
 
 @given(st.sets(st.integers(0, 30)), st.lists(st.integers(0, 31), max_size=4))
-def test_purge_is_right_whatever_was_purged_before(batches: set[int], purges: list[int]) -> None:
+def test_purge_is_independent_of_earlier_purges(batches: set[int], purges: list[int]) -> None:
     log = TextLog(MemoryFiles())
     log.make_directory()
     fill(log, *sorted(batches))
@@ -196,7 +196,7 @@ def test_a_purge_of_few_lists_nothing(
 
 
 def test_purge_may_run_beside_add(log: TextLog) -> None:
-    """What is purged is older than the newest entries, as a query has it."""
+    """As in a query, the purged entries are older than the newest ones."""
     may_purge = threading.Semaphore(0)
 
     def purge() -> None:
@@ -217,7 +217,7 @@ def test_purge_may_run_beside_add(log: TextLog) -> None:
     assert log.get(99) == "entry 99"
 
 
-# Errors that come of reading.
+# Read errors.
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_an_entry_that_cannot_be_read_names_its_file(
     assert files.read("log/4") == b"bad"
 
 
-def test_another_checkpoint_error_passes_as_it_is(log: TextLog, files: LocalFiles) -> None:
+def test_another_checkpoint_error_is_not_changed(log: TextLog, files: LocalFiles) -> None:
     files.create_if_absent("log/4", b"bad")
     log.errors[b"bad"] = error = CheckpointError("of its own")
     with pytest.raises(CheckpointError) as caught:

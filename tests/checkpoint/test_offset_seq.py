@@ -1,4 +1,4 @@
-"""The offset log: Spark's bytes, and what is said about bytes that are not."""
+"""The offset log: Spark's format byte for byte, and the errors for other content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_file_that_ends_with_a_line_end_has_no_further_offset(log: OffsetSeqLo
     assert log.deserialize(b"v1\r\n\r\n51\r\n") == OffsetSeq(("51",))
 
 
-def test_letters_beyond_ascii_are_written_as_they_are(log: OffsetSeqLog) -> None:
+def test_non_ascii_characters_are_not_escaped(log: OffsetSeqLog) -> None:
     entry = OffsetSeq(('{"topic":"größe"}',), OffsetSeqMetadata(0, 0, {"é": "日本"}))
     data = log.serialize(entry)
     assert "é" in data.decode()
@@ -130,7 +130,7 @@ def test_a_malformed_entry_of_version_2_says_why(log: OffsetSeqLog, data: bytes,
         log.deserialize(data)
 
 
-# What cannot be read.
+# Files that cannot be read.
 
 
 def test_an_empty_file_is_an_incomplete_log_file(log: OffsetSeqLog, tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_a_version_too_new_says_what_is_the_newest(log: OffsetSeqLog) -> None:
         ("[]", "is not a JSON object"),
         ('{"batchWatermarkMs":"0"}', "not a whole number"),
         ('{"batchTimestampMs":true}', "not a whole number"),
-        ('{"conf":[]}', "not a map of texts"),
-        ('{"conf":{"a":1}}', "not a map of texts"),
+        ('{"conf":[]}', "not a map of strings"),
+        ('{"conf":{"a":1}}', "not a map of strings"),
     ],
 )
 def test_a_malformed_metadata_line_says_why(log: OffsetSeqLog, line: str, says: str) -> None:
@@ -175,7 +175,7 @@ def test_a_malformed_metadata_line_says_why(log: OffsetSeqLog, line: str, says: 
         log.deserialize(f"v1\n{line}\n1".encode())
 
 
-def test_absent_metadata_fields_read_as_nothing() -> None:
+def test_missing_metadata_fields_have_defaults() -> None:
     assert OffsetSeqMetadata.from_json("{}") == OffsetSeqMetadata(0, 0, {})
 
 
@@ -184,10 +184,10 @@ def test_bytes_that_are_no_text_are_malformed(log: OffsetSeqLog) -> None:
         log.deserialize(b"v1\n\n\xff\xfe")
 
 
-# Small things.
+# Metadata of other batches, text, names.
 
 
-def test_metadata_for_another_batch_keeps_settings_and_not_what_is_of_one_batch() -> None:
+def test_metadata_for_another_batch_keep_settings_but_no_fields_of_one_batch() -> None:
     metadata = OffsetSeqMetadata(1, 2, {"a": "b"}, {"c": 1, "controlBatchInfo": {}})
     later = metadata.at(watermark_ms=3, timestamp_ms=4)
     assert later == OffsetSeqMetadata(3, 4, {"a": "b"}, {"c": 1})

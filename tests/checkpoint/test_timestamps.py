@@ -1,4 +1,4 @@
-"""Moments in writing, the strange ones too."""
+"""Formatting timestamps, including very early and very late ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.checkpoint.timestamps import format_timestamp, to_the_second
         (-9_223_372_036_854_776, "+290309-12-21T19:59:05.224Z"),
     ],
 )
-def test_any_moment_is_written_as_java_does(millis: int, text: str) -> None:
+def test_any_timestamp_is_formatted_as_in_java(millis: int, text: str) -> None:
     assert format_timestamp(millis) == text
 
 

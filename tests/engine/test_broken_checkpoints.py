@@ -1,6 +1,6 @@
-"""Checkpoints that were damaged: refused with the file and a way out, or gone on from.
+"""Damaged checkpoints: refused with the file and a remedy, or continued.
 
-A refusal changes nothing in the directory. Whether Spark refuses or goes on as well is in
+A refusal changes nothing in the directory. What Spark does with the same damage is tested in
 `tests/spark/test_broken_checkpoints.py`.
 """
 
@@ -42,7 +42,7 @@ def world_on(root: Path, rows: int) -> World:
 
 
 def run(world: World) -> StreamExecution:
-    """A run over all there is; raises what it died of."""
+    """Run a query over all available data. Raises its error if it fails."""
     query = world.query(AvailableNowTrigger())
     query.start()
     assert query.await_termination(PATIENCE)
@@ -51,7 +51,7 @@ def run(world: World) -> StreamExecution:
 
 @pytest.fixture
 def root(checkpoint: Path) -> Path:
-    """A checkpoint of four batches, all of them done."""
+    """A checkpoint with four committed batches."""
     run(world_on(checkpoint, 4))
     return checkpoint
 
@@ -65,7 +65,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def cause_of(world: World) -> BaseException:
-    """What keeps a query from running, at its start or in its first trigger."""
+    """The error of a query at its start or in its first trigger."""
     try:
         run(world)
     except StreamFailedError as failure:
@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[str, bytes | None, type[Exception], str]] = {
     "offsets of the future": ("offsets/3", b"v9\n{}\n3", UnsupportedLogVersionError, "upgrade"),
     "empty offsets before": ("offsets/2", b"", IncompleteLogError, "Nothing was changed"),
     "no offsets before": ("offsets/2", None, MissingBatchError, "offsets/2 is needed"),
-    "empty commit": ("commits/3", b"", IncompleteLogError, "run once more as it was planned"),
+    "empty commit": ("commits/3", b"", IncompleteLogError, "run again as planned"),
     "torn commit": ("commits/3", b'v1\n{"next', MalformedLogError, "move it away"),
     "garbage for a commit": ("commits/3", b"\x89PNG", MalformedLogError, "move it away"),
     "commit of the future": ("commits/3", b"v9\n{}", UnsupportedLogVersionError, "upgrade"),
@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[str, bytes | None, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("damage", REFUSED)
-def test_damage_is_refused_with_the_file_and_a_way_out_and_nothing_is_changed(
+def test_damage_is_refused_with_the_file_and_a_remedy_and_nothing_is_changed(
     root: Path, damage: str
 ) -> None:
     name, data, expected, remedy = REFUSED[damage]
@@ -116,7 +116,7 @@ def test_damage_is_refused_with_the_file_and_a_way_out_and_nothing_is_changed(
 
 
 def nothing(root: Path) -> None:
-    """No damage at all."""
+    """Does no damage."""
 
 
 def remove(*names: str) -> Callable[[Path], None]:
@@ -159,7 +159,7 @@ GONE_ON_FROM: dict[str, tuple[Callable[[Path], None], int]] = {
 
 
 @pytest.mark.parametrize("damage", GONE_ON_FROM)
-def test_what_recovery_does_not_need_is_not_missed(root: Path, damage: str) -> None:
+def test_files_that_recovery_does_not_need_may_be_missing(root: Path, damage: str) -> None:
     spoil, first_batch = GONE_ON_FROM[damage]
     spoil(root)
     before = contents(root)
@@ -173,7 +173,7 @@ def test_what_recovery_does_not_need_is_not_missed(root: Path, damage: str) -> N
     assert {name: after.get(name) for name in kept} == kept
 
 
-# A disk that does not take what is written.
+# Failing writes.
 
 
 def failing_writes(number: int) -> Callable[..., Any]:
@@ -185,7 +185,7 @@ def failing_writes(number: int) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 @pytest.mark.parametrize("log", ["offsets", "commits"])
-def test_a_disk_that_is_full_ends_the_query_and_room_lets_it_go_on(
+def test_a_full_disk_ends_the_query_and_it_resumes_when_there_is_space(
     root: Path, monkeypatch: pytest.MonkeyPatch, number: int, log: str
 ) -> None:
     world = world_on(root, 6)
@@ -204,7 +204,7 @@ def test_a_disk_that_is_full_ends_the_query_and_room_lets_it_go_on(
     assert again.plan.output == {4: [4], 5: [5]}
 
 
-def test_a_directory_that_cannot_be_written_to_ends_the_query_and_is_named(
+def test_an_unwritable_directory_ends_the_query_and_is_named(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = os.open
@@ -254,7 +254,7 @@ def test_a_disk_may_be_full_after_any_write(
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few pages, where this machine lets a test mount one."""
+    """A file system of a few pages; skipped if the test may not mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
@@ -266,7 +266,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_real_disk_that_is_full(tiny_disk: Path) -> None:
+def test_a_full_file_system(tiny_disk: Path) -> None:
     checkpoint, filler = tiny_disk / "checkpoint", tiny_disk / "filler"
     world = world_on(checkpoint, 6)
     descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT)
@@ -286,7 +286,7 @@ def test_a_real_disk_that_is_full(tiny_disk: Path) -> None:
 
 
 def goes_on(checkpoint: Path, output: dict[int, list[int]]) -> None:
-    """Now there is room: every row is in exactly one batch."""
+    """Restart the query: every row is then in exactly one batch."""
     again = world_on(checkpoint, 6)
     run(again)
     assert {**output, **again.plan.output} == {n: [n] for n in range(6)}

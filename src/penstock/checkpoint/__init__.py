@@ -1,6 +1,6 @@
-"""What is on disk: metadata log, offset log, commit log, and the directory as a whole.
+"""The files of a checkpoint: query id, offset log, commit log, lock.
 
-Pure Python: nothing here needs a JVM, so a checkpoint can be read wherever its files can.
+Pure Python: reading or writing a checkpoint needs no JVM.
 """
 
 from penstock.checkpoint.commit_log import CommitLog, CommitMetadata

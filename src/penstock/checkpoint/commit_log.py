@@ -1,4 +1,4 @@
-"""The commit log: which batches are done. An entry is written after its batch's output is.
+"""The commit log: which batches are finished. An entry is written after the batch's output.
 
 A file is two lines, with no newline at the end:
 
@@ -32,10 +32,10 @@ StateUniqueIds = Mapping[int, tuple[tuple[str, ...], ...]]
 
 @dataclass(frozen=True)
 class CommitMetadata:
-    """What a finished batch hands on: the watermark of the batch after it.
+    """The entry of a finished batch. It has the watermark for the next batch.
 
-    The version is the lowest that can hold what is set: 1 for the watermark alone, 2 with
-    `state_unique_ids`, 3 with `sinks` (by name, as Spark spells them).
+    Format version 2 adds `state_unique_ids`, version 3 adds `sinks`, by name, in Spark's spelling.
+    Raises ValueError if `version` cannot hold the fields that are set.
     """
 
     next_batch_watermark_ms: int = 0
@@ -52,7 +52,7 @@ class CommitMetadata:
 
     @classmethod
     def from_json(cls, text: str, version: int = 1) -> CommitMetadata:
-        """Parse the second line of an entry. An absent watermark reads as 0, as in Spark."""
+        """Parse the second line of an entry. A missing watermark is 0, as in Spark."""
         fields = object_from_json(text, _WHAT)
         watermark = integer_field(fields, "nextBatchWatermarkMs", _WHAT)
         if version == 1:
@@ -73,7 +73,7 @@ class CommitMetadata:
 
 
 class CommitLog(MetadataLog[CommitMetadata]):
-    """The log of finished batches: `commits/N` says that batch N is done."""
+    """The log of finished batches: `commits/N` exists if batch N is finished."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A checkpoint as a whole: its query id, its two logs, and where its other parts live."""
+"""A checkpoint: its query id, its two logs, and the paths of its other parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataE
 
 
 class CheckpointDirectory:
-    """The checkpoint at a root: `metadata`, `offsets/`, `commits/`, `sources/`, `state/`."""
+    """The checkpoint below a root: `metadata`, `offsets/`, `commits/`, `sources/`, `state/`."""
 
     def __init__(self, files: CheckpointFiles) -> None:
         self.files = files
@@ -28,13 +28,13 @@ class CheckpointDirectory:
         return self.files.path("state")
 
     def read_or_create_metadata(self, *, verify: bool = True) -> StreamMetadata:
-        """The stable identity of the query; made and written if the checkpoint is new.
+        """The query id; written to a new `metadata` file if there is none. Call it once per run.
 
-        The directories of the two logs are made here, and never again in this run. From here on
-        the `metadata` file has to stay as it is.
+        Creates the directories of the two logs, which the run does not create again later. The
+        `metadata` file must not change during the run; see `require_unchanged`.
 
-        Raises MissingMetadataError if there are log entries but no identity: a new id would make
-        a sink that remembers ids take every old batch for a new one. Not with `verify` off.
+        Raises MissingMetadataError, if `verify`, for log entries without a `metadata` file: with a
+        new id, a sink that detects repeated batches by query id would write old batches again.
         """
         metadata = StreamMetadata.read(self.files)
         if metadata is None:
@@ -57,15 +57,15 @@ class CheckpointDirectory:
         return metadata
 
     def require_unchanged(self) -> None:
-        """Raise CheckpointVanishedError if what this run has read or written is not there now."""
+        """Raise CheckpointVanishedError if a file that this run uses was deleted or replaced."""
         self._known.require()
 
     def release(self) -> None:
-        """Hold nothing of the directory open any more: its disk may be unmounted after this."""
+        """Close the directories that this run holds open, so that the disk can be unmounted."""
         self._known.release()
 
     def verify_new(self) -> None:
-        """Raise CheckpointNotEmptyError if a first batch would meet files of an earlier query."""
+        """Raise CheckpointNotEmptyError if there are log entries or state. For a new query."""
         found = {
             "offsets": bool(self.offset_log.list_batches()),
             "commits": bool(self.commit_log.list_batches()),

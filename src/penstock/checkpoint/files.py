@@ -1,7 +1,7 @@
-"""The file layer under a checkpoint: the few operations that the protocol needs.
+"""The file operations that the checkpoint protocol needs.
 
-Names are relative to the root, with forward slashes (`offsets/7`). Implementations differ in
-where the bytes go; the contract below is the same for all and is tested by one suite.
+Names are relative to the root, with forward slashes (`offsets/7`). All implementations keep the
+contract below; one test suite checks it.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ class CheckpointFiles(ABC):
     @property
     @abstractmethod
     def root(self) -> str:
-        """The root as a URI or path, as it is shown to people and handed to Spark."""
+        """The root as a URI or path, for messages and for Spark."""
 
     @abstractmethod
     def create_if_absent(self, name: str, data: bytes) -> bool:
-        """Create the file with all of `data`, durably, or leave everything as it was.
+        """Create the file with `data`, atomically and durably.
 
-        Returns False if the file is there already, whoever wrote it and whatever is in it. After
-        True the file survives a crash of the machine. Nobody ever sees it with part of its data.
-        Raises FileNotFoundError if its directory is missing, and makes none: a directory that was
-        there and is not any more is no place to write to.
+        Returns False, without a change, if the file exists, whatever its content. After True the
+        file survives a crash of the machine. A reader never sees a part of the data. Raises
+        FileNotFoundError if the directory does not exist; it is not created, since a directory
+        that has disappeared means that the checkpoint was moved or unmounted.
         """
 
     @abstractmethod
     def make_directory(self, name: str) -> None:
-        """Make a directory and those above it, durably; `""` is the root. Fine if it is there.
+        """Create a directory and its parents, durably; `""` is the root. It may exist already.
 
-        Raises NotADirectoryError if a file is in the place of one of them.
+        Raises NotADirectoryError if one of these names is a file.
         """
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """All bytes of a file. Raises FileNotFoundError if there is none."""
+        """The content of a file. Raises FileNotFoundError if it does not exist."""
 
     @abstractmethod
     def exists(self, name: str) -> bool:
-        """Whether there is a file or a directory of that name."""
+        """Whether a file or directory of that name exists."""
 
     def holds(self, name: str, data: bytes) -> bool:
-        """Whether the file is there and has exactly these bytes.
+        """Whether the file exists and has exactly this content.
 
-        Errors other than that there is no such file are raised: they say nothing about it.
+        Other errors than a missing file are raised, since the content is then not known.
         """
         try:
             return self.read(name) == data
@@ -54,32 +54,31 @@ class CheckpointFiles(ABC):
             return False
 
     def pin(self, directory: str) -> Callable[[], bool] | None:
-        """A question, to be asked later: is this directory still there, and still the same one?
+        """A function that returns whether the directory still exists and is still the same one.
 
-        None if there is no such directory, or if the layer cannot tell one directory from another
-        of the same name.
+        None if there is no such directory, or if the implementation cannot distinguish it from
+        another directory of the same name.
         """
         return None
 
     @abstractmethod
     def list_names(self, directory: str) -> list[str]:
-        """The plain names of the files in a directory, in no order; empty if it is missing.
+        """The names of the files in a directory, unordered; empty if it does not exist.
 
-        Directories are left out. Temporary and checksum files are included: what is a log entry
-        is the log's to say.
+        Includes temporary and checksum files, but not directories.
         """
 
     @abstractmethod
     def is_empty(self, directory: str) -> bool:
-        """Whether a directory holds no file and no directory, or is missing."""
+        """Whether a directory is empty or does not exist."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove a file, and its checksum twin if there is one. Missing files are fine."""
+        """Remove a file and its checksum file, if they exist."""
 
     @abstractmethod
     def delete_all(self) -> None:
-        """Remove the root and everything below it. Missing is fine."""
+        """Remove the root and everything below it, if it exists."""
 
     def path(self, name: str) -> str:
         """The full path of a file, for messages and for Spark."""

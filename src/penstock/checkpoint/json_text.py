@@ -1,4 +1,4 @@
-"""JSON as Spark writes it: compact, keys in the order they were given, no ASCII escapes."""
+"""JSON in Spark's format: compact, keys in insertion order, no ASCII escapes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.errors import MalformedLogError
 
 
 def to_json(value: Any) -> str:
-    """One line of JSON in Spark's spelling."""
+    """One line of JSON in Spark's format."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def object_from_json(text: str, what: str) -> dict[str, Any]:
-    """The JSON object in `text`; MalformedLogError, naming `what` it was to be, if it is none."""
+    """Parse a JSON object. Raises MalformedLogError, whose message starts with `what`."""
     try:
         value = json.loads(text)
     except ValueError as exc:
@@ -25,7 +25,7 @@ def object_from_json(text: str, what: str) -> dict[str, Any]:
 
 
 def integer_field(fields: dict[str, Any], name: str, what: str) -> int:
-    """An integer field, 0 where it is absent, as Spark reads it."""
+    """An integer field; 0 if it is missing, as in Spark. Raises MalformedLogError."""
     value = fields.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int):
         raise MalformedLogError(f"{what} has {name!r} = {value!r}, which is not a whole number")

@@ -1,4 +1,4 @@
-"""What a run knows to be in its checkpoint, and that it must still be there at the next write."""
+"""Detects a checkpoint that was deleted or replaced during a run, before each write to a log."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ _OF_SPARK = ("sources", "state")
 
 
 class KnownFiles:
-    """The query id and the newest entry of each log, as this run has read or written them, and the
-    directories that Spark keeps beside them.
+    """The files that a run expects in its checkpoint: the query id, the newest entry of each log
+    that this run has read or written, and the directories `sources` and `state`.
 
-    An entry of a log is never written unless all of them are still there, byte for byte. So a
-    checkpoint that was deleted, unmounted, or replaced by an empty directory, an older copy or
-    another query's, is found out before anything is written into what is in its place.
+    A log entry is written only if all of them are unchanged. A checkpoint that was deleted,
+    unmounted, or replaced by an empty directory, by an older copy or by that of another query is
+    thus detected before anything is written to its location.
 
-    Entries that this run has neither read nor written are not looked for: they may never have
-    been there.
+    Entries that this run has neither read nor written are not expected.
     """
 
     def __init__(self, files: CheckpointFiles) -> None:
@@ -28,7 +27,7 @@ class KnownFiles:
         self._pins: dict[str, Callable[[], bool]] = {}
 
     def remember(self, kind: str, number: int, name: str, data: bytes) -> None:
-        """Expect a file from now on, instead of one of the same kind with a lower number."""
+        """Expect a file from now on, and no longer one of the same kind with a lower number."""
         known = self._known.get(kind)
         if known is None or known[0] <= number:
             self._known[kind] = number, name, data
@@ -40,7 +39,7 @@ class KnownFiles:
             del self._known[kind]
 
     def require(self) -> None:
-        """Raise CheckpointVanishedError, naming the path, for the first file that is not there."""
+        """Raise CheckpointVanishedError, with the path, if a file is missing or changed."""
         for _, name, data in list(self._known.values()):
             if not self._files.holds(name, data):
                 raise vanished(self._files, name)
@@ -48,11 +47,11 @@ class KnownFiles:
             self._require_directory(directory)
 
     def release(self) -> None:
-        """Let go of the directories that are held open, when the run is over."""
+        """Close the directories that are held open. Called at the end of a run."""
         self._pins.clear()
 
     def _require_directory(self, name: str) -> None:
-        """Spark makes these when it first needs them, and would make them again."""
+        """Check a directory of Spark's, once it exists: if it is gone, Spark would recreate it."""
         pin = self._pins.get(name)
         if pin is None:
             pin = self._files.pin(name)
@@ -63,16 +62,16 @@ class KnownFiles:
 
 
 def vanished(files: CheckpointFiles, name: str) -> CheckpointVanishedError:
-    """The error for a file or directory of the checkpoint that is not there any more."""
+    """The error for a file or directory of the checkpoint that was deleted or replaced."""
     path = files.path(name)
     what = (
-        f"{path} is not what this run has read or written: another is in its place"
+        f"{path} is not what this run has read or written: it was replaced"
         if files.exists(name)
         else f"{path} is gone"
     )
     return CheckpointVanishedError(
         f"{what}. The checkpoint {files.root} was there before, when this run read or wrote it; it "
-        "has been deleted, moved, unmounted or replaced since. Nothing was written to what is "
-        "there now. Bring the checkpoint back (remove what is in its place, mount the disk again) "
-        "and start the query again: it goes on from where the checkpoint is."
+        "has been deleted, moved, unmounted or replaced since. Nothing was written to this "
+        "location. Restore the checkpoint (remove what replaced it, mount the disk again) and "
+        "start the query again: it continues from that checkpoint."
     )

@@ -16,16 +16,16 @@ _UNNAMED_UNSUPPORTED = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOE
 
 
 class LocalFiles(CheckpointFiles):
-    """A local directory, written to with the care a write-ahead log needs.
+    """A local directory with atomic, durable writes.
 
-    A new file is written without its name, synced, and then linked to the name. The link is what
-    makes it write-if-absent: it fails when the name is taken. Then the directory is synced, so
-    that the name survives a crash as well as the data does. Where the system allows it the file
-    has no name at all until then, so that even a kill in the middle leaves nothing behind.
+    A new file is written as an unnamed file (`O_TMPFILE`), synced, and then linked to its name; the
+    link fails if the name exists. Then the directory is synced, so that the name survives a crash.
+    A process that is killed before the link leaves no file. Where unnamed files are not supported a
+    temporary file is used instead.
     """
 
     def __init__(self, root: str | os.PathLike[str], uri: str | None = None) -> None:
-        """`uri` is how the directory is called in messages and by Spark, if not by its path."""
+        """`uri` is the name of the directory for messages and for Spark; by default its path."""
         self._root = Path(root)
         self._uri = str(self._root) if uri is None else uri
 
@@ -42,7 +42,7 @@ class LocalFiles(CheckpointFiles):
         if target.exists():
             return False
         with _naming(target), _directory(target.parent) as directory:
-            # Before the link: a crash in between must not leave the file with a stale checksum.
+            # Before the link, so that a crash in between leaves no file with a stale checksum.
             _unlink(twin_of(target))
             if not _link_new_file(target, data, directory):
                 return False
@@ -88,10 +88,10 @@ class LocalFiles(CheckpointFiles):
             shutil.rmtree(self._root)
 
     def remove_checksum_twins(self, directory: str) -> None:
-        """Remove the checksum files below a directory; the files they belong to are kept.
+        """Remove the checksum files below a directory, but not the files they belong to.
 
-        For one who is going to rewrite files without their checksums: Hadoop's checksummed file
-        system reads a file that has none, and refuses one that has a stale one.
+        Call it before rewriting files without checksums: Hadoop's checksummed file system reads a
+        file that has no checksum file, and rejects one with a stale checksum file.
         """
         for folder, _, names in os.walk(self._root / directory):
             for name in names:
@@ -100,21 +100,21 @@ class LocalFiles(CheckpointFiles):
 
     @staticmethod
     def _make_directories(directory: Path) -> None:
-        """Make the directory and those above it, each synced into its parent."""
+        """Create the directory and its parents, and sync the parent of each."""
         if directory.is_dir():
             return
         LocalFiles._make_directories(directory.parent)
         try:
             directory.mkdir(exist_ok=True)
         except FileExistsError as exc:
-            what = "A file is in the place of a directory of the checkpoint"
+            what = "A file has the name of a directory of the checkpoint"
             raise NotADirectoryError(errno.ENOTDIR, what, str(directory)) from exc
         with _directory(directory.parent) as parent:
             os.fsync(parent)
 
 
 class _PinnedDirectory:
-    """Holds a directory open, so that no other can get its inode number, and compares the two."""
+    """Compares a path with a directory that it holds open, so that its inode is not reused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -132,9 +132,9 @@ class _PinnedDirectory:
 
 
 def twin_of(path: Path) -> Path:
-    """Where Hadoop's checksummed file system keeps the checksum of a file.
+    """The checksum file of a file in Hadoop's checksummed file system.
 
-    One that outlives its file makes Hadoop refuse the next file of that name.
+    If it is left behind when the file is deleted, Hadoop rejects the next file of that name.
     """
     return path.with_name(f".{path.name}.crc")
 
@@ -146,7 +146,7 @@ def _unlink(path: Path) -> None:
 
 @contextlib.contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Let an error of the system say which file it is about: a write that fails names none."""
+    """Add the file name to OSErrors that have none, such as those of a failed write."""
     try:
         yield
     except OSError as exc:
@@ -165,7 +165,7 @@ def _directory(path: Path) -> Iterator[int]:
 
 
 def _link_new_file(target: Path, data: bytes, directory: int) -> bool:
-    """Give a new, synced file with `data` the name `target`. False if the name is taken."""
+    """Create `target` with `data`, synced. Returns False if the name exists."""
     unnamed = _open_unnamed(target.parent)
     if unnamed is None:
         return _link_from_temporary(target, data)
@@ -181,7 +181,7 @@ def _link_new_file(target: Path, data: bytes, directory: int) -> bool:
 
 
 def _open_unnamed(parent: Path) -> int | None:
-    """A file without a name in `parent`, or None where the system knows no such thing."""
+    """Open an unnamed file in `parent`; None if the system does not support it."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not os.path.isdir("/proc/self/fd"):
         return None

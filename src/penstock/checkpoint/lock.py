@@ -1,9 +1,9 @@
-"""The advisory lock on a local checkpoint, and a query's hold on it.
+"""The advisory lock on a local checkpoint.
 
-A Penstock query holds the lock on `.penstock/lock` for as long as it runs; the operating system
-drops it with the process, so it is never stale. A command that changes the checkpoint takes the
-same lock. A lock on another machine is not noticed where the file system does not carry `flock`
-across machines.
+A Penstock query holds the lock on `.penstock/lock` while it runs; the operating system releases it
+when the process ends, so it is never stale. A command that changes the checkpoint takes the same
+lock. A lock held on another machine is detected only if the file system supports `flock` across
+machines.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _SECONDS_BETWEEN = 0.05
 class CheckpointLock:
     """The advisory lock on a local checkpoint, held from `acquire` to `release`.
 
-    Holding it twice, in one process or in two, is refused. Both methods may be called again.
+    Only one object can hold it, also within one process. Both methods are idempotent.
     """
 
     def __init__(self, root: str | os.PathLike[str], owner: str) -> None:
-        """`owner` is what others are told about who holds the lock."""
+        """`owner` describes the holder in the messages of others that want the lock."""
         self._path = Path(root) / OWN_DIRECTORY / _LOCK_NAME
         self._owner = owner
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises CheckpointInUseError, naming the holder, if it is taken."""
+        """Take the lock. Raises CheckpointInUseError, with the holder, if another has it."""
         if self._descriptor is not None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ class CheckpointLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Give the lock back. The file stays: removing it would let two hold the lock."""
+        """Release the lock. The file is kept: if it were removed, two could hold the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -77,16 +77,17 @@ class CheckpointLock:
 
 
 def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
-    """The lock, held; None where it cannot be had, and the query runs without it.
+    """Take the lock for a query. Returns None if that fails: the query then runs without it.
 
-    Another query is no obstacle: which of the two goes on is decided by the logs. Raises
-    CheckpointInUseError while a command changes the checkpoint, and if one was interrupted.
+    If another query has the lock, both run until one of them finds that the other has written its
+    log entry. Raises CheckpointInUseError while a command changes the checkpoint, and if a command
+    was interrupted.
     """
     interrupted = interrupted_command(root)
     if interrupted is not None:
         raise CheckpointInUseError(
-            f"{root} is half changed: `penstock checkpoint {interrupted.operation}` was "
-            f"interrupted. Take it back first: penstock checkpoint undo {root} --yes"
+            f"{root} is partly changed: `penstock checkpoint {interrupted.operation}` was "
+            f"interrupted. Undo it first: penstock checkpoint undo {root} --yes"
         )
     lock = CheckpointLock(root, query)
     for _ in range(_ATTEMPTS):
@@ -99,7 +100,7 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
             if holder is not None:
                 _refuse_beside_command(root, holder)
                 return None
-            # Somebody looked whether it is held, for which it has to be taken for a moment.
+            # Another process only tested the lock, for which it has to take it for a moment.
             time.sleep(_SECONDS_BETWEEN)
         else:
             return lock
@@ -109,12 +110,12 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
 def _refuse_beside_command(root: Path, holder: str) -> None:
     if holder.startswith("penstock checkpoint "):
         raise CheckpointInUseError(
-            f"{root} is being changed by {holder}. Start the query again when that is done."
+            f"{root} is being changed by {holder}. Start the query again when it has finished."
         )
 
 
 def current_holder(root: Path) -> str | None:
-    """Who holds the lock of a checkpoint; None if nobody does."""
+    """A description of the holder of a checkpoint's lock; None if it is free."""
     path = root / OWN_DIRECTORY / _LOCK_NAME
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A log of one file per batch: `add` once, `get` for ever, `purge` what is no longer needed."""
+"""A log with one file per batch, written once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _PURGED_WITHOUT_LISTING = 3
 
 
 class MetadataLog(ABC, Generic[T]):
-    """The entries of a directory whose file names are batch ids.
+    """The entries in a directory whose file names are batch ids.
 
-    The last two entries that this object added, or was told to keep, are in memory and answered
-    from there: the engine asks for nothing else while it runs. Files whose names are not batch ids
-    (temporary files, checksums, strangers) are never read and never removed.
+    The newest two entries that were added or passed to `keep_in_memory` are cached; a running query
+    reads no others. Files whose names are not batch ids are never read or removed.
 
     Not thread-safe, with one exception: `purge` may run on another thread beside `add` and `get`.
     """
@@ -37,7 +36,7 @@ class MetadataLog(ABC, Generic[T]):
     def __init__(
         self, files: CheckpointFiles, directory: str, known: KnownFiles | None = None
     ) -> None:
-        """`known` is what this run knows of the checkpoint that the log belongs to."""
+        """`known` has the files that this run expects in the checkpoint of this log."""
         self._files = files
         self._directory = directory
         self._known = known or KnownFiles(files)
@@ -46,21 +45,21 @@ class MetadataLog(ABC, Generic[T]):
 
     @abstractmethod
     def serialize(self, entry: T) -> bytes:
-        """The bytes of an entry's file."""
+        """The file content of an entry."""
 
     @abstractmethod
     def deserialize(self, data: bytes) -> T:
-        """The entry in a file's bytes. Raises MalformedLogError or UnsupportedLogVersionError."""
+        """Parse a file's content. Raises MalformedLogError or UnsupportedLogVersionError."""
 
     def make_directory(self) -> None:
-        """Make the log's directory if it is missing. Once, when a query starts."""
+        """Create the log's directory if it does not exist. Called once, when a query starts."""
         self._files.make_directory(self._directory)
 
     def add(self, batch_id: int, entry: T) -> bool:
-        """Write the entry of a batch. Returns False, having changed nothing, if it is there.
+        """Write the entry of a batch. Returns False, without a change, if it exists.
 
-        Raises CheckpointVanishedError, having changed nothing, if what this run knows of the
-        checkpoint is not there any more, or if the log's directory is not.
+        Raises CheckpointVanishedError, without a change, if a file that this run expects in the
+        checkpoint, or the log's directory, was deleted or replaced.
         """
         if batch_id in self._cache:
             return False
@@ -76,16 +75,16 @@ class MetadataLog(ABC, Generic[T]):
         return True
 
     def keep_in_memory(self, batch_id: int, entry: T) -> None:
-        """Answer for a batch from memory from now on, as long as it is one of the newest two.
+        """Cache an entry, as long as it is one of the newest two.
 
-        For a run that goes on from what it has read: it must not read another entry later.
+        For a run that continues from entries it has read: later reads must return the same ones.
         """
-        # Replaced, not altered: another thread may be reading the old one.
+        # A new dictionary, since another thread may be reading the old one.
         entries = {**self._cache, batch_id: entry}
         self._cache = {k: entries[k] for k in sorted(entries)[-_CACHED_ENTRIES:]}
 
     def get(self, batch_id: int) -> T | None:
-        """The entry of a batch, or None if it was never added or has been purged."""
+        """The entry of a batch; None if it does not exist."""
         cached = self._cache.get(batch_id)
         if cached is not None:
             return cached
@@ -97,7 +96,7 @@ class MetadataLog(ABC, Generic[T]):
         return self._deserialize_named(batch_id, data)
 
     def get_latest(self) -> tuple[int, T] | None:
-        """The entry with the largest batch id, with that id; None if the log is empty."""
+        """The largest batch id and its entry; None if the log is empty."""
         ids = self.list_batches()
         if not ids:
             return None
@@ -110,7 +109,7 @@ class MetadataLog(ABC, Generic[T]):
         return sorted({int(name) for name in names if _is_batch_name(name)} | set(self._cache))
 
     def purge(self, before: int) -> None:
-        """Remove every entry with a batch id below `before`. Doing it twice is fine."""
+        """Remove every entry with a batch id below `before`. Idempotent."""
         candidates: Iterable[int] = range(self._last_purged + 1, before)
         if before - self._last_purged - 1 > _PURGED_WITHOUT_LISTING:
             candidates = [batch_id for batch_id in self.list_batches() if batch_id < before]
@@ -141,7 +140,7 @@ class MetadataLog(ABC, Generic[T]):
         return entry
 
     def _deserialize_named(self, batch_id: int, data: bytes) -> T:
-        """Deserialize, naming the file and a way out in whatever error comes of it."""
+        """Deserialize; an error names the file and what to do."""
         path = self.path(batch_id)
         try:
             return self.deserialize(data)
@@ -151,9 +150,9 @@ class MetadataLog(ABC, Generic[T]):
             raise type(exc)(
                 f"Failed to read log file {path}. {exc}\n"
                 f"Nothing was changed. If {path} is the newest entry of its log and is empty or "
-                "torn (a crash while Spark wrote it to a file system without atomic rename), "
-                "move it away and start the query again: the batch is then planned anew, or run "
-                "once more as it was planned if this is the log of commits."
+                "truncated (a crash while Spark wrote it to a file system without atomic rename), "
+                "move it away and start the query again: the batch is then planned anew, or, if "
+                "this is the commit log, run again as planned."
             ) from exc
         except CheckpointError:
             raise
@@ -162,5 +161,5 @@ class MetadataLog(ABC, Generic[T]):
 
 
 def _is_batch_name(name: str) -> bool:
-    """Whether a file name is a batch id as Spark writes it: `7`, not `07`, `+7` or `.7.crc`."""
+    """Whether a file name is a batch id in Spark's form: `7`, not `07`, `+7` or `.7.crc`."""
     return name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))

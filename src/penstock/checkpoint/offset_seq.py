@@ -1,4 +1,4 @@
-"""The offset log: what each batch is. An entry is written before its batch runs.
+"""The offset log: the end offsets of each batch. An entry is written before its batch runs.
 
 A file of format `v1` is lines, with no newline at the end:
 
@@ -31,10 +31,10 @@ _WHAT = "The metadata line of an offset log entry"
 
 @dataclass(frozen=True)
 class OffsetSeqMetadata:
-    """What else a batch was decided with: watermark, clock and the settings frozen at its start.
+    """The watermark, the timestamp and the settings that a batch runs with.
 
-    `conf` keeps the order it has in the file, so that an entry is re-written byte for byte;
-    `further` is what newer formats keep beside the three, untouched.
+    `conf` keeps the order it has in the file, so that a rewritten entry is identical byte for byte.
+    `further` has fields of newer formats, unchanged.
     """
 
     batch_watermark_ms: int = 0
@@ -44,13 +44,13 @@ class OffsetSeqMetadata:
 
     @classmethod
     def from_json(cls, text: str) -> OffsetSeqMetadata:
-        """Parse the second line of an entry. Absent fields read as 0 or empty, as in Spark."""
+        """Parse the second line of an entry. Missing fields are 0 or empty, as in Spark."""
         fields = object_from_json(text, _WHAT)
         watermark = integer_field(fields, "batchWatermarkMs", _WHAT)
         timestamp = integer_field(fields, "batchTimestampMs", _WHAT)
         conf = fields.get("conf", {})
         if not isinstance(conf, dict) or not all(isinstance(v, str) for v in conf.values()):
-            raise MalformedLogError(f"{_WHAT} has 'conf' = {conf!r}, which is not a map of texts")
+            raise MalformedLogError(f"{_WHAT} has 'conf' = {conf!r}, which is not a map of strings")
         known = {"batchWatermarkMs", "batchTimestampMs", "conf"}
         return cls(watermark, timestamp, conf, {k: v for k, v in fields.items() if k not in known})
 
@@ -67,7 +67,7 @@ class OffsetSeqMetadata:
         )
 
     def at(self, *, watermark_ms: int, timestamp_ms: int) -> OffsetSeqMetadata:
-        """The same settings for another batch, without what concerns one batch alone."""
+        """The metadata for another batch: the same settings, without fields of a single batch."""
         return OffsetSeqMetadata(
             watermark_ms,
             timestamp_ms,
@@ -80,8 +80,8 @@ class OffsetSeqMetadata:
 class OffsetSeq:
     """The end offsets of a batch, one per source in the order of the plan; None for no offset.
 
-    `source_ids` names the sources, and makes the entry one of format `v2`; without them the
-    position is the identity and the format is `v1`.
+    With `source_ids`, the names of the sources, the entry has format `v2`. Without, sources are
+    identified by their position and the format is `v1`.
     """
 
     offsets: tuple[str | None, ...]
@@ -98,7 +98,7 @@ class OffsetSeq:
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """What the sources are called, in the order of `offsets`: by id, else by position."""
+        """The names of the sources, in the order of `offsets`: their ids, else their positions."""
         if self.source_ids is not None:
             return self.source_ids
         return tuple(str(position) for position in range(len(self.offsets)))
@@ -112,7 +112,7 @@ class OffsetSeq:
 
 
 class OffsetSeqLog(MetadataLog[OffsetSeq]):
-    """The write-ahead log: `offsets/N` is the decision what batch N is."""
+    """The write-ahead log: `offsets/N` defines batch N."""
 
     def __init__(
         self,
@@ -150,13 +150,13 @@ class OffsetSeqLog(MetadataLog[OffsetSeq]):
         return OffsetSeq(offsets, metadata, tuple(name for name, _ in pairs))
 
     def metadata_of(self, batch_id: int) -> OffsetSeqMetadata | None:
-        """The metadata of a batch; None for a batch before the first or without metadata."""
+        """The metadata of a batch; None if there is no entry or it has no metadata."""
         entry = self.get(batch_id) if batch_id >= 0 else None
         return entry.metadata if entry else None
 
 
 def decode_lines(data: bytes) -> list[str]:
-    """The lines of a log file; a line end at the very end opens no further line."""
+    """The lines of a log file; a final line end is ignored. Raises MalformedLogError."""
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:

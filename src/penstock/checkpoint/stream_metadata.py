@@ -1,4 +1,4 @@
-"""The `metadata` file: the query id, which stays the same for the life of a checkpoint."""
+"""The `metadata` file: the query id, which never changes for a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_NAME = "metadata"
 
 @dataclass(frozen=True)
 class StreamMetadata:
-    """What identifies a query across restarts."""
+    """The id of a query, which is the same in every run."""
 
     id: str
 
@@ -28,9 +28,9 @@ class StreamMetadata:
 
     @classmethod
     def read(cls, files: CheckpointFiles) -> StreamMetadata | None:
-        """The metadata of a checkpoint, or None if it has none yet.
+        """The metadata of a checkpoint; None if there is no file.
 
-        Raises MalformedLogError, naming the file and a way out, if the file holds no query id.
+        Raises MalformedLogError if the file has no query id; the message says what to do.
         """
         try:
             data = files.read(FILE_NAME)
@@ -47,9 +47,9 @@ class StreamMetadata:
             ) from exc
 
     def write(self, files: CheckpointFiles) -> None:
-        """Write the file of a new checkpoint, whose root is made if it is missing.
+        """Write the file of a new checkpoint and create its root if necessary.
 
-        Raises ConcurrentUpdateError if there is such a file.
+        Raises ConcurrentUpdateError if the file exists.
         """
         files.make_directory("")
         if not files.create_if_absent(FILE_NAME, self.json.encode()):

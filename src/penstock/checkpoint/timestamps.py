@@ -1,18 +1,18 @@
-"""Moments as they are written: milliseconds since the epoch, for people."""
+"""Formats timestamps, given in milliseconds since the epoch."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
 _FOUR_CENTURIES_MS = 146_097 * 24 * 3_600 * 1_000
-"""The calendar repeats itself after so long."""
+"""The period of the Gregorian calendar."""
 
 
 def format_timestamp(millis: int) -> str:
-    """A moment as Spark writes it in progress: UTC, ISO 8601, milliseconds.
+    """A timestamp as in Spark's progress: ISO 8601 in UTC with milliseconds.
 
-    Any moment, for a column of event times may hold nonsense: a year beyond 9999 has a plus sign,
-    and one before Christ is counted from there, as in Java.
+    Accepts any number, since a column of event times may have arbitrary values. As in Java, a year
+    after 9999 has a plus sign, and a year before 1 is written as its number in the era BC.
     """
     cycles, within = divmod(millis, _FOUR_CENTURIES_MS)
     moment = datetime.fromtimestamp(within // 1000, tz=timezone.utc)
@@ -23,6 +23,6 @@ def format_timestamp(millis: int) -> str:
 
 
 def to_the_second(millis: int) -> str:
-    """A moment for a table: `2026-11-16 09:30:00`, in UTC."""
+    """A timestamp for a table: `2026-11-16 09:30:00`, in UTC."""
     date, _, time = format_timestamp(millis).partition("T")
     return f"{date} {time.partition('.')[0]}"

@@ -11,9 +11,9 @@ _VERSION_LINE = re.compile(r"v(\d+)")
 
 
 def parse_version(line: str, newest_supported: int) -> int:
-    """The version a log file's first line states.
+    """Parse the first line of a log file.
 
-    Raises MalformedLogError if the line states none, UnsupportedLogVersionError if it states one
+    Raises MalformedLogError if it is not a version, UnsupportedLogVersionError if the version is
     above `newest_supported`.
     """
     match = _VERSION_LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Checkpoints as Spark leaves them, made by hand: only the files, no JVM."""
+"""Checkpoints as Spark writes them, created without a JVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITIONS = 2
 
 
 def write(path: Path, data: str | bytes, *, twin: bool = True) -> Path:
-    """A file with the checksum twin that Hadoop's local file system puts beside it."""
+    """Write a file with its checksum file, as Hadoop's local file system does."""
     content = data.encode() if isinstance(data, str) else data
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -43,9 +43,9 @@ def file_entry(number: int) -> str:
 
 
 def stateless(root: Path, batches: int = 4, *, planned: bool = False) -> Path:
-    """A query over files with so many committed batches, and one planned after them if wanted.
+    """A query over files with committed batches and, if `planned`, one planned batch after them.
 
-    The batch timestamp is that of the batch's number, the modification times are long ago.
+    Batch timestamps are derived from the batch number; the modification times are old.
     """
     write(root / "metadata", json.dumps({"id": QUERY_ID}))
     total = batches + planned
@@ -62,7 +62,7 @@ def stateless(root: Path, batches: int = 4, *, planned: bool = False) -> Path:
 def stateful(
     root: Path, batches: int = 4, *, planned: bool = False, provider: str = "hdfs"
 ) -> Path:
-    """The same with state: every committed batch N has written version N+1 of both partitions."""
+    """A stateful query: every committed batch N has written version N+1 of both partitions."""
     stateless(root, batches, planned=planned)
     metadata = {
         "operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"},
@@ -83,7 +83,7 @@ def state_version(root: Path, partition: int, version: int, kind: str) -> Path:
 
 
 def two_sources(root: Path, batches: int = 3) -> Path:
-    """A query over two sources, of which the second keeps a file of its own too."""
+    """A query over two sources, the second of which also has a file of its own."""
     write(root / "metadata", json.dumps({"id": QUERY_ID}))
     for batch in range(batches):
         for source in range(2):
@@ -96,13 +96,13 @@ def two_sources(root: Path, batches: int = 3) -> Path:
 
 
 def age(root: Path) -> None:
-    """Let every file look old, so that no query seems to be running."""
+    """Set old modification times, so that no query seems to be running."""
     for path in root.rglob("*"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
 
 
 def content_of(root: Path) -> dict[str, bytes]:
-    """Every file below a checkpoint except Penstock's own, with what is in it."""
+    """The content of every file below a checkpoint except Penstock's own."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
@@ -111,5 +111,5 @@ def content_of(root: Path) -> dict[str, bytes]:
 
 
 def names_in(root: Path, directory: str) -> list[str]:
-    """The plain names in a directory, checksum twins left out."""
+    """The names in a directory, without checksum files."""
     return sorted(p.name for p in (root / directory).iterdir() if not p.name.startswith("."))

@@ -1,4 +1,4 @@
-"""Tests on real Spark have a session of their own; the others start no JVM."""
+"""Tests on Spark get their own session; the others start no JVM."""
 
 from __future__ import annotations
 

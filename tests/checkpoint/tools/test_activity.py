@@ -1,4 +1,4 @@
-"""Signs of a query at work, and the lock that is one."""
+"""Signs of a running query: recent log entries, and the lock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_acquire_and_release_may_be_repeated(checkpoint: Path) -> None:
     assert activity_of(checkpoint).holder is None
 
 
-def test_a_lock_goes_with_its_process(checkpoint: Path) -> None:
+def test_a_lock_ends_with_its_process(checkpoint: Path) -> None:
     stateless(checkpoint)
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(checkpoint)],
@@ -65,7 +65,7 @@ def test_a_lock_goes_with_its_process(checkpoint: Path) -> None:
     assert activity_of(checkpoint).holder is None
 
 
-def test_a_log_that_has_just_grown_may_be_a_query(checkpoint: Path) -> None:
+def test_a_recent_log_entry_is_a_sign_of_a_query(checkpoint: Path) -> None:
     stateless(checkpoint)
     modified = 1_000_000_000
     assert activity_of(checkpoint, now=modified + 59).is_recent
@@ -73,7 +73,7 @@ def test_a_log_that_has_just_grown_may_be_a_query(checkpoint: Path) -> None:
     assert activity_of(checkpoint, now=modified + 61).warning is None
 
 
-def test_the_users_word_counts_against_a_log_that_has_grown(checkpoint: Path) -> None:
+def test_stopped_overrides_recent_log_entries(checkpoint: Path) -> None:
     stateless(checkpoint)
     os.utime(checkpoint / "offsets/3")
     with (
@@ -85,7 +85,7 @@ def test_the_users_word_counts_against_a_log_that_has_grown(checkpoint: Path) ->
         assert "rewind" in (activity_of(checkpoint).holder or "")
 
 
-def test_what_a_command_wrote_is_no_sign_of_a_query(checkpoint: Path) -> None:
+def test_entries_written_by_a_command_are_no_sign_of_a_query(checkpoint: Path) -> None:
     stateless(checkpoint, 2, planned=True)
     backup.apply(checkpoint, surgery.skip(CheckpointView(checkpoint)))
     assert activity_of(checkpoint).warning is None

@@ -1,4 +1,4 @@
-"""A plan is carried out whole or not at all, and can be taken back."""
+"""A plan is applied completely or not at all, and can be undone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def undo(root: Path) -> None:
     backup.revert(root, backup.check_undo(root))
 
 
-def test_undo_brings_everything_back_one_command_after_the_other(checkpoint: Path) -> None:
+def test_undo_reverts_one_command_after_the_other(checkpoint: Path) -> None:
     stateful(checkpoint, 4, planned=True)
     states = [content_of(checkpoint)]
     backup.apply(checkpoint, surgery.replan(CheckpointView(checkpoint)))
@@ -39,8 +39,8 @@ def test_undo_brings_everything_back_one_command_after_the_other(checkpoint: Pat
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_an_interrupted_command_is_taken_back_by_undo(checkpoint: Path, steps: int) -> None:
-    """As left by a kill: the manifest says begun, the first steps are made."""
+def test_an_interrupted_command_is_reverted_by_undo(checkpoint: Path, steps: int) -> None:
+    """As after a kill: `isDone` is false in the manifest, and the first changes are made."""
     stateless(checkpoint)
     before = content_of(checkpoint)
     plan = plan_of(
@@ -68,13 +68,13 @@ def test_a_command_that_fails_half_way_leaves_everything_as_it_was(checkpoint: P
         Change(Kind.DELETE, "offsets/2"),
         Change(Kind.CREATE, "commits/3", b"is there already"),
     )
-    with pytest.raises(SurgeryRefusedError, match="appeared meanwhile"):
+    with pytest.raises(SurgeryRefusedError, match="was created by something else"):
         backup.apply(checkpoint, plan)
     assert content_of(checkpoint) == before
     assert backup.backups_of(checkpoint) == []
 
 
-def test_nothing_is_moved_onto_something(checkpoint: Path) -> None:
+def test_a_move_does_not_replace_its_target(checkpoint: Path) -> None:
     stateless(checkpoint)
     before = content_of(checkpoint)
     with pytest.raises(FileExistsError, match="Not moved"):
@@ -82,7 +82,7 @@ def test_nothing_is_moved_onto_something(checkpoint: Path) -> None:
     assert content_of(checkpoint) == before
 
 
-def test_undo_is_refused_once_a_query_has_gone_on(checkpoint: Path) -> None:
+def test_undo_is_refused_after_a_query_has_run(checkpoint: Path) -> None:
     stateless(checkpoint)
     backup.apply(checkpoint, source_surgery.set_offset(CheckpointView(checkpoint), "0", "-"))
     write(checkpoint / "offsets/4", (checkpoint / "offsets/3").read_bytes())
@@ -92,7 +92,7 @@ def test_undo_is_refused_once_a_query_has_gone_on(checkpoint: Path) -> None:
     assert content_of(checkpoint) == before
 
 
-def test_undo_is_refused_where_a_file_has_been_written_again(checkpoint: Path) -> None:
+def test_undo_is_refused_if_a_file_was_written_again(checkpoint: Path) -> None:
     stateful(checkpoint)
     backup.apply(checkpoint, surgery.rewind(CheckpointView(checkpoint), 1))
     write(checkpoint / "state/0/0/3.delta", "another", twin=False)
@@ -100,7 +100,7 @@ def test_undo_is_refused_where_a_file_has_been_written_again(checkpoint: Path) -
         undo(checkpoint)
 
 
-def test_undo_is_refused_where_a_file_has_been_edited(checkpoint: Path) -> None:
+def test_undo_is_refused_if_a_file_was_edited(checkpoint: Path) -> None:
     stateless(checkpoint, 2, planned=True)
     backup.apply(checkpoint, surgery.skip(CheckpointView(checkpoint)))
     (checkpoint / "commits/2").write_text("edited")
@@ -109,7 +109,7 @@ def test_undo_is_refused_where_a_file_has_been_edited(checkpoint: Path) -> None:
     assert (checkpoint / "commits/2").read_text() == "edited"
 
 
-def test_the_backup_is_out_of_the_engines_sight(checkpoint: Path) -> None:
+def test_the_backup_is_ignored_by_the_engine(checkpoint: Path) -> None:
     stateless(checkpoint)
     made = backup.apply(checkpoint, surgery.rewind(CheckpointView(checkpoint), 1))
     assert made.path == checkpoint / ".penstock/backups/0001"

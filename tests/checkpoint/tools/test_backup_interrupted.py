@@ -1,4 +1,4 @@
-"""Wherever a command dies or fails, on one disk or across two, all can be had back as it was."""
+"""A command that is killed or fails at any point can be undone, on one file system or two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMING = ("rename", "replace", "link", "unlink", "rmdir")
 
 
 class Killed(BaseException):
-    """The process is gone; nothing that it would still have done is done."""
+    """The process was killed: no further step has an effect."""
 
 
 def nothing(name: str, path: str) -> bool:
@@ -30,16 +30,16 @@ def nothing(name: str, path: str) -> bool:
 
 
 class Disks:
-    """The calls of the system, on one disk or with `.penstock` on another, until the process dies.
+    """The system calls, with `.penstock` on the same or another disk, until the process is killed.
 
-    `dies_at` is how many of them are made before that; None for one that lives.
+    `dies_at` is the number of calls before the kill; None for no kill.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, *, across: bool) -> None:
         self.dies_at: int | None = None
         self.refused: Callable[[str, str], bool] = nothing
         self._across = across
-        patch.setattr(os, "fsync", lambda descriptor: None)  # of no use here, and slow
+        patch.setattr(os, "fsync", lambda descriptor: None)  # not needed here, and slow
         for name in NAMING:
             patch.setattr(os, name, self._call(name, getattr(os, name)))
 
@@ -98,7 +98,7 @@ every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__n
 
 
 def kept(root: Path) -> dict[str, bytes]:
-    """What is in a checkpoint, but for temporary files, which nobody reads."""
+    """The content of a checkpoint without temporary files."""
     content = content_of(root).items()
     return {path: data for path, data in content if ".tmp" not in path}
 
@@ -160,10 +160,10 @@ def test_undo_may_die_anywhere(tmp_path: Path, disks: Disks, command: Any) -> No
 
 @every_command
 @pytest.mark.parametrize("refused", ["rename", "unlink"])
-def test_a_call_that_is_refused_is_what_the_error_is_about(
+def test_the_error_is_that_of_the_failed_call(
     tmp_path: Path, disks: Disks, command: Any, refused: str
 ) -> None:
-    """As by the rights of one directory: the first changes are made, then one is not."""
+    """For example for lack of permissions: the first changes are made, then one fails."""
     plan: Plan = command(tmp_path / "plan")
     for number, change in enumerate(plan.changes):
         if change.kind not in (Kind.DELETE, Kind.MOVE) or ".penstock" in change.path:
@@ -193,9 +193,7 @@ def test_a_file_that_cannot_be_removed_after_copying_is_named(
     assert backup.backups_of(checkpoint) == []
 
 
-def test_a_directory_that_cannot_be_removed_is_whole_again(
-    checkpoint: Path, two_disks: Disks
-) -> None:
+def test_a_directory_that_cannot_be_removed_is_restored(checkpoint: Path, two_disks: Disks) -> None:
     plan = replan_with_state(checkpoint)
     before = content_of(checkpoint)
     refusals = iter([True])
@@ -205,13 +203,15 @@ def test_a_directory_that_cannot_be_removed_is_whole_again(
     assert kept(checkpoint) == before
 
 
-def test_what_cannot_be_taken_back_now_can_be_later(checkpoint: Path, disks: Disks) -> None:
+def test_a_failed_undo_can_be_repeated(checkpoint: Path, disks: Disks) -> None:
     plan = rewind(checkpoint)
     before = content_of(checkpoint)
     changes = (*plan.changes, Change(Kind.CREATE, "commits/0", b"is there already"))
     disks.refused = lambda name, path: name in ("rename", "replace") and "/files/" in path
     disks._across = False
-    with pytest.raises(CheckpointError, match=r"appeared meanwhile.*Permission.*undo") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"was created by something else.*Permission.*undo"
+    ) as caught:
         backup.apply(checkpoint, Plan("rewind --to 0", "nothing", changes))
     assert isinstance(caught.value.__cause__, SurgeryRefusedError)
     disks.refused = nothing
@@ -229,8 +229,8 @@ def test_what_was_written_after_an_interruption_is_not_undone(checkpoint: Path) 
         undo(checkpoint)
 
 
-def test_a_link_is_taken_for_itself(checkpoint: Path, tmp_path: Path) -> None:
-    """Kept elsewhere, a link that is relative leads nowhere."""
+def test_a_link_is_moved_as_a_link(checkpoint: Path, tmp_path: Path) -> None:
+    """A relative link that is moved into the backup is dangling there."""
     stateful(checkpoint, 0, planned=True)
     write(tmp_path / "large disk/0/0/1.delta", "x")
     (checkpoint / "state/0/_metadata/metadata").unlink()

@@ -1,4 +1,4 @@
-"""Looking and forking beside a running query, which adds files and removes old ones meanwhile."""
+"""`show`, `verify` and `fork` while a query adds files and removes old ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPACTED = 10
 
 
 class RunningQuery:
-    """Whenever a directory has been listed, the next batch runs and the oldest is purged.
+    """After every listing of a directory, the next batch runs and the oldest is purged.
 
     The state has a snapshot of every version; the source's log is compacted every ten entries.
     """
@@ -135,7 +135,7 @@ def test_a_fork_at_a_batch_that_is_purged_meanwhile_is_refused(
     assert not (tmp_path / "fork").exists()
 
 
-def test_all_is_shown(query: RunningQuery, checkpoint: Path) -> None:
+def test_show_works_beside_a_query(query: RunningQuery, checkpoint: Path) -> None:
     report = inspect(CheckpointView(checkpoint))
     assert len(report.batches) > RETAINED - 5
     assert all(part.bytes for part in report.sizes)
@@ -143,11 +143,11 @@ def test_all_is_shown(query: RunningQuery, checkpoint: Path) -> None:
     assert inspect_batch(CheckpointView(checkpoint), newest).batch.id == newest
 
 
-def test_signs_of_life_are_found(query: RunningQuery, checkpoint: Path) -> None:
+def test_activity_is_found_beside_a_query(query: RunningQuery, checkpoint: Path) -> None:
     assert activity_of(checkpoint).is_recent
 
 
-def test_an_entry_that_is_gone_is_said_to_be(checkpoint: Path) -> None:
+def test_a_purged_entry_is_reported(checkpoint: Path) -> None:
     stateful(checkpoint)
     log = CompactibleLog.scan(checkpoint / "sources/0")
     (checkpoint / "sources/0/0").unlink()

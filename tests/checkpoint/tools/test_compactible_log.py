@@ -1,4 +1,4 @@
-"""What a file source has logged, whether its entry still has a file of its own or not."""
+"""Reading the log of a file source, from single and from compact files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fork is a checkpoint of its own; its original is only read."""
+"""A fork is an independent checkpoint; the original is only read."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_a_fork_at_a_batch_is_rewound(checkpoint: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["state", "offsets", "sources/0"])
-def test_what_a_link_leads_to_is_copied(checkpoint: Path, tmp_path: Path, part: str) -> None:
-    """As where the state is on a larger disk."""
+def test_targets_of_links_are_copied(checkpoint: Path, tmp_path: Path, part: str) -> None:
+    """For example if the state is on a larger disk."""
     stateful(checkpoint)
     elsewhere = tmp_path / "large disk"
     (checkpoint / part).rename(elsewhere)
@@ -66,7 +66,7 @@ def test_a_fork_within_what_a_link_leads_to_holds_no_copy_of_itself(
 @pytest.mark.parametrize("batch", [0, 2, 4])
 def test_a_fork_before_a_batch_plans_it_next(checkpoint: Path, tmp_path: Path, batch: int) -> None:
     stateless(checkpoint, planned=True)
-    write(checkpoint / "sources/1/0", "0\n{}", twin=False)  # what a source of another kind keeps
+    write(checkpoint / "sources/1/0", "0\n{}", twin=False)  # a file of another kind of source
     before = content_of(checkpoint)
     made = fork_before(CheckpointView(checkpoint), tmp_path / "fork", batch)
     assert made.next_batch == CheckpointView(made.path).next_batch == batch
@@ -113,15 +113,15 @@ def test_the_schema_of_the_state_is_the_forks_own(checkpoint: Path, tmp_path: Pa
     assert verify(CheckpointView(made.path)).findings == ()
 
 
-def test_a_schema_elsewhere_is_warned_of(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_schema_that_is_not_local_has_a_warning(checkpoint: Path, tmp_path: Path) -> None:
     stateful(checkpoint)
     text = '{"stateSchemaFilePaths":["hdfs://host/x/state/0/_stateSchema/default/0_x"]}'
     write(checkpoint / "state/0/_metadata/v2/0", f"v2\n{text}")
     made = fork(CheckpointView(checkpoint), tmp_path / "fork")
-    assert "still points at the original" in made.warnings[-1]
+    assert "still refers to the original" in made.warnings[-1]
 
 
-def test_an_empty_directory_is_as_good_as_none(checkpoint: Path, tmp_path: Path) -> None:
+def test_the_target_may_be_an_empty_directory(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "fork").mkdir()
     assert fork(CheckpointView(stateless(checkpoint)), tmp_path / "fork").next_batch == 4
 
@@ -130,7 +130,7 @@ def test_nothing_is_overwritten(checkpoint: Path, tmp_path: Path) -> None:
     stateless(checkpoint)
     write(tmp_path / "taken/file", "precious")
     for place in (tmp_path / "taken", tmp_path / "taken/file", checkpoint / "inside", tmp_path):
-        with pytest.raises(SurgeryRefusedError, match=r"not empty|within one another"):
+        with pytest.raises(SurgeryRefusedError, match=r"not empty|is inside the other"):
             fork(CheckpointView(checkpoint), place)
     assert (tmp_path / "taken/file").read_text() == "precious"
 

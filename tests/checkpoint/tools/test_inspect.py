@@ -1,4 +1,4 @@
-"""What `show` and `diff` tell, of checkpoints made by hand and of Spark's own."""
+"""The content of `show` and `diff`, for constructed checkpoints and for Spark's own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_checkpoint_with_state(checkpoint: Path) -> None:
     assert {part.name for part in report.sizes} == {"commits", "offsets", "sources", "state"}
 
 
-def test_a_broken_checkpoint_is_shown_as_far_as_it_goes(checkpoint: Path) -> None:
+def test_the_readable_part_of_a_damaged_checkpoint_is_shown(checkpoint: Path) -> None:
     stateless(checkpoint)
     write(checkpoint / "offsets/3", "garbage")
     (checkpoint / "metadata").write_text("{")
@@ -78,7 +78,7 @@ def test_stores_of_a_join_have_names(checkpoint: Path) -> None:
     assert operator.name is None
 
 
-def test_one_batch_closely(checkpoint: Path) -> None:
+def test_the_details_of_one_batch(checkpoint: Path) -> None:
     detail = inspect_batch(CheckpointView(stateful(checkpoint)), 2)
     assert detail.start == {"0": '{"logOffset":1}'}
     assert detail.batch.offsets == {"0": '{"logOffset":2}'}
@@ -98,7 +98,7 @@ def test_the_files_of_a_compacted_batch_are_its_own(checkpoint: Path) -> None:
     assert detail.files == {"0": ("hdfs://store/data/2.txt",)}
 
 
-def test_the_files_of_a_batch_are_not_told_where_its_start_is_purged(checkpoint: Path) -> None:
+def test_the_files_of_a_batch_are_left_out_if_its_start_is_purged(checkpoint: Path) -> None:
     stateless(checkpoint)
     for batch in range(2):
         (checkpoint / f"offsets/{batch}").unlink()
@@ -122,7 +122,7 @@ def test_files_are_found_in_the_log_they_were_compacted_into(checkpoint: Path) -
         assert detail.files == {"0": (f"hdfs://store/data/{batch}.txt",)}
 
 
-def test_files_that_no_log_has_are_not_told_to_be_none(checkpoint: Path) -> None:
+def test_files_that_no_log_has_are_left_out_rather_than_empty(checkpoint: Path) -> None:
     stateless(checkpoint)
     (checkpoint / "sources/0/2").unlink()
     assert inspect_batch(CheckpointView(checkpoint), 2).files == {}
@@ -130,8 +130,8 @@ def test_files_that_no_log_has_are_not_told_to_be_none(checkpoint: Path) -> None
     assert inspect_batch(CheckpointView(checkpoint), 2).files == {}
 
 
-def test_a_batch_that_is_not_there_is_said_to_be(checkpoint: Path) -> None:
-    with pytest.raises(MissingBatchError, match="no batch 9; it holds 0 to 3"):
+def test_a_missing_batch_is_an_error(checkpoint: Path) -> None:
+    with pytest.raises(MissingBatchError, match="no batch 9; it has 0 to 3"):
         inspect_batch(CheckpointView(stateless(checkpoint)), 9)
 
 
@@ -177,7 +177,7 @@ def test_checkpoints_of_every_version_are_shown(path: Path) -> None:
         (None, "unknown"),
     ],
 )
-def test_an_offset_tells_what_its_source_is(offset: str | None, kind: str) -> None:
+def test_the_kind_of_a_source_is_derived_from_its_offset(offset: str | None, kind: str) -> None:
     assert kind_of(offset) == kind
 
 
@@ -197,7 +197,7 @@ def test_an_offset_tells_what_its_source_is(offset: str | None, kind: str) -> No
         ('{"a":true}', '{"a":false}', "changed"),
     ],
 )
-def test_how_far_a_source_came(old: str | None, new: str | None, moved: str) -> None:
+def test_the_difference_of_two_offsets(old: str | None, new: str | None, moved: str) -> None:
     assert movement(old, new) == moved
 
 
@@ -205,7 +205,7 @@ def test_how_far_a_source_came(old: str | None, new: str | None, moved: str) -> 
     ("numbers", "text"),
     [([], ""), ([3], "3"), ([3, 4], "3 to 4"), ([1, 2, 3, 7, 9, 10], "1 to 3, 7, 9 to 10")],
 )
-def test_numbers_in_a_row_are_told_as_one(numbers: list[int], text: str) -> None:
+def test_consecutive_numbers_are_ranges(numbers: list[int], text: str) -> None:
     assert ranges(numbers) == text
 
 

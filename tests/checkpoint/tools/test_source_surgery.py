@@ -1,4 +1,4 @@
-"""Offsets set by hand; sources added, removed and put in another order."""
+"""Setting offsets; adding, removing and reordering sources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ META = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 
 
 def named(root: Path, *lines: str) -> Path:
-    """A checkpoint whose sources have names, with two batches alike."""
+    """A checkpoint whose sources have names, with two identical batches."""
     stateless(root, 2)
     for batch in range(2):
         write(root / f"offsets/{batch}", "\n".join(["v2", META, *lines]))
@@ -63,7 +63,7 @@ def test_set_offset_of_any_other_source_leaves_its_files(checkpoint: Path) -> No
     assert names_in(checkpoint, "sources/a") == ["0"]
 
 
-def test_set_offset_finds_a_named_source_wherever_it_stands(checkpoint: Path) -> None:
+def test_set_offset_finds_a_named_source_at_any_position(checkpoint: Path) -> None:
     named(checkpoint, "a:1", "b:2")
     write(checkpoint / "offsets/1", f"v2\n{META}\nb:2\na:1")
     view = apply(checkpoint, lambda v: source_surgery.set_offset(v, "a", "9"))
@@ -76,10 +76,10 @@ def test_set_offset_finds_a_named_source_wherever_it_stands(checkpoint: Path) ->
         ("1", "3", "no source '1'; there are 0"),
         ("0", "not json", "is not JSON"),
         ("0", "5", "is a file source"),
-        ("0", '{"logOffset":9}', "planned entries up to 3 only"),
+        ("0", '{"logOffset":9}', "has entries up to 3 only"),
     ],
 )
-def test_set_offset_refuses_what_would_not_run(
+def test_set_offset_refuses_invalid_offsets(
     checkpoint: Path, source: str, offset: str, why: str
 ) -> None:
     stateless(checkpoint)
@@ -93,10 +93,10 @@ def test_set_offset_refuses_while_a_batch_is_planned(checkpoint: Path) -> None:
         source_surgery.set_offset(CheckpointView(checkpoint), "0", "-")
 
 
-def test_set_offset_warns_of_an_offset_of_another_shape(checkpoint: Path) -> None:
+def test_set_offset_warns_of_an_offset_of_another_form(checkpoint: Path) -> None:
     named(checkpoint, 'a:{"t":{"0":5}}')
     plan = source_surgery.set_offset(CheckpointView(checkpoint), "a", "5")
-    assert "does not look like" in plan.warnings[-1]
+    assert "has another form than" in plan.warnings[-1]
 
 
 def test_set_offset_warns_of_state_that_counts_twice(checkpoint: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_source_is_removed_and_the_next_moves_up(checkpoint: Path) -> None:
     assert not (checkpoint / "sources/1").exists()
 
 
-def test_sources_change_places_and_back(checkpoint: Path) -> None:
+def test_sources_are_reordered_and_back(checkpoint: Path) -> None:
     two_sources(checkpoint)
     before = content_of(checkpoint)
     apply(checkpoint, lambda v: source_surgery.reorder_sources(v, [1, 0]))
@@ -144,25 +144,26 @@ def test_sources_change_places_and_back(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "why"), [([0], "not an order"), ([0, 0], "not an order"), ([0, 1], "order they are")]
+    ("order", "why"),
+    [([0], "not an order"), ([0, 0], "not an order"), ([0, 1], "in this order already")],
 )
-def test_an_order_that_is_none_is_refused(checkpoint: Path, order: list[int], why: str) -> None:
+def test_an_invalid_order_is_refused(checkpoint: Path, order: list[int], why: str) -> None:
     with pytest.raises(SurgeryRefusedError, match=why):
         source_surgery.reorder_sources(CheckpointView(two_sources(checkpoint)), order)
 
 
-def test_the_only_source_stays(checkpoint: Path) -> None:
+def test_the_only_source_cannot_be_removed(checkpoint: Path) -> None:
     with pytest.raises(SurgeryRefusedError, match="only source"):
         source_surgery.remove_source(CheckpointView(stateless(checkpoint)), "0")
 
 
 @pytest.mark.parametrize("at", ["5", "x"])
-def test_a_position_that_is_none_is_refused(checkpoint: Path, at: str) -> None:
+def test_an_invalid_position_is_refused(checkpoint: Path, at: str) -> None:
     with pytest.raises(SurgeryRefusedError, match="not a position from 0 to 1"):
         source_surgery.add_source(CheckpointView(stateless(checkpoint)), at)
 
 
-def test_named_sources_come_and_go_by_name(checkpoint: Path) -> None:
+def test_named_sources_are_added_and_removed_by_name(checkpoint: Path) -> None:
     named(checkpoint, "a:1", "b:2")
     write(checkpoint / "sources/b/0", "v1\nx")
     view = apply(checkpoint, lambda v: source_surgery.add_source(v, "c", "3"))
@@ -173,13 +174,13 @@ def test_named_sources_come_and_go_by_name(checkpoint: Path) -> None:
     assert not (checkpoint / "sources/b").exists()
 
 
-def test_named_sources_need_no_order_and_no_place(checkpoint: Path) -> None:
+def test_named_sources_need_no_order_and_no_entry(checkpoint: Path) -> None:
     view = CheckpointView(named(checkpoint, "a:1", "b:2"))
     with pytest.raises(SurgeryRefusedError, match="order does not matter"):
         source_surgery.reorder_sources(view, [1, 0])
-    with pytest.raises(SurgeryRefusedError, match="needs no place"):
+    with pytest.raises(SurgeryRefusedError, match="needs no entry"):
         source_surgery.add_source(view, "c")
-    with pytest.raises(SurgeryRefusedError, match="give the new one's"):
+    with pytest.raises(SurgeryRefusedError, match="give a new name"):
         source_surgery.add_source(view, "a", "1")
 
 

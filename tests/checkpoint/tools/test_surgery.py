@@ -1,4 +1,4 @@
-"""Rewind, replan, skip: which files go, and what is refused."""
+"""Rewind, replan, skip: which files are deleted, and what is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def deleted(plan: Plan) -> list[str]:
     return [c.path for c in plan.changes if c.kind is Kind.DELETE and "/." not in c.path]
 
 
-def test_rewind_removes_what_came_later_newest_first(checkpoint: Path) -> None:
+def test_rewind_removes_later_batches_newest_first(checkpoint: Path) -> None:
     plan = surgery.rewind(CheckpointView(stateless(checkpoint)), 1)
     assert deleted(plan) == [
         "sources/0/3",
@@ -39,15 +39,15 @@ def test_rewind_removes_what_came_later_newest_first(checkpoint: Path) -> None:
     ]
 
 
-def test_checksum_twins_go_with_their_files(checkpoint: Path) -> None:
+def test_checksum_files_are_deleted_with_their_files(checkpoint: Path) -> None:
     plan = surgery.rewind(CheckpointView(stateless(checkpoint)), 2)
     assert {"offsets/.3.crc", "commits/.3.crc", "sources/0/.3.crc"} <= {
         c.path for c in plan.changes
     }
 
 
-def test_checksums_without_a_file_go_too(checkpoint: Path) -> None:
-    """Spark could not write the entry again while its old checksum is there."""
+def test_checksum_files_without_a_file_are_deleted_too(checkpoint: Path) -> None:
+    """Spark could not write the entry again while its old checksum file exists."""
     stateless(checkpoint)
     for name in ("offsets/2", "offsets/3", "commits/2", "commits/3", "sources/0/2"):
         (checkpoint / name).unlink()
@@ -63,7 +63,7 @@ def test_checksums_without_a_file_go_too(checkpoint: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["snapshot", "delta", "zip", "changelog"])
 def test_rewind_removes_state_of_later_versions_first(checkpoint: Path, kind: str) -> None:
-    """A later snapshot left behind would be loaded instead of what the new run writes."""
+    """A later snapshot would be loaded instead of the one that the new run writes."""
     stateful(checkpoint)
     for partition in range(2):
         state_version(checkpoint, partition, 4, kind)
@@ -89,7 +89,7 @@ def test_rewind_removes_checksum_files_of_spark(checkpoint: Path) -> None:
     assert "state/0/0/4.delta.crc" in deleted(plan)
 
 
-def test_operator_metadata_of_later_batches_goes_too(checkpoint: Path) -> None:
+def test_operator_metadata_of_later_batches_are_deleted_too(checkpoint: Path) -> None:
     stateful(checkpoint)
     for batch in (0, 3):
         write(checkpoint / f"state/0/_metadata/v2/{batch}", "v2\n{}")
@@ -98,7 +98,7 @@ def test_operator_metadata_of_later_batches_goes_too(checkpoint: Path) -> None:
     assert "state/0/_metadata/v2/0" not in deleted(plan)
 
 
-def test_rewind_to_where_it_is_changes_nothing(checkpoint: Path) -> None:
+def test_rewind_to_the_newest_batch_changes_nothing(checkpoint: Path) -> None:
     assert surgery.rewind(CheckpointView(stateful(checkpoint)), 3).changes == ()
 
 
@@ -106,7 +106,7 @@ def test_rewind_to_where_it_is_changes_nothing(checkpoint: Path) -> None:
 def test_rewind_is_refused_without_the_entries_it_needs(checkpoint: Path, name: str) -> None:
     stateless(checkpoint)
     (checkpoint / name).unlink()
-    with pytest.raises(SurgeryRefusedError, match="It can be after"):
+    with pytest.raises(SurgeryRefusedError, match="Possible batches: "):
         surgery.rewind(CheckpointView(checkpoint), 2)
 
 
@@ -115,7 +115,8 @@ def test_rewind_is_refused_without_its_state_in_every_partition(checkpoint: Path
     (checkpoint / "state/0/1/1.delta").unlink()
     state_version(checkpoint, 1, 3, "snapshot")
     with pytest.raises(
-        SurgeryRefusedError, match=r"version 2 .* no longer retained \(state/0/1\).* after 2 to 3"
+        SurgeryRefusedError,
+        match=r"version 2 .* no longer retained \(state/0/1\).* batches: 2 to 3",
     ):
         surgery.rewind(CheckpointView(checkpoint), 1)
 
@@ -138,7 +139,7 @@ def test_a_compacted_source_log_is_cut_back_as_far_as_it_can_be(checkpoint: Path
 
 
 def test_files_of_other_sources_are_left_alone(checkpoint: Path) -> None:
-    """Kafka and the rate source keep where they began in `sources/<n>/0`."""
+    """Kafka and the rate source store their initial offset in `sources/<n>/0`."""
     stateless(checkpoint)
     for path in (checkpoint / "sources/0").iterdir():
         path.unlink()
@@ -195,7 +196,7 @@ def test_there_is_nothing_to_replan_or_skip_after_a_commit(checkpoint: Path) -> 
 def test_a_planned_batch_far_ahead_of_the_commits_is_left_to_verify(checkpoint: Path) -> None:
     stateless(checkpoint, 4, planned=True)
     (checkpoint / "commits/3").unlink()
-    with pytest.raises(SurgeryRefusedError, match="See what verify says"):
+    with pytest.raises(SurgeryRefusedError, match="Run penstock checkpoint verify"):
         surgery.replan(CheckpointView(checkpoint))
 
 
@@ -231,7 +232,7 @@ def test_skip_is_refused_where_commits_name_state_files(checkpoint: Path) -> Non
         state_version(checkpoint, partition, 2, "delta")
     ids = '{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a"],["b"]]}}'
     write(checkpoint / "commits/0", f"v2\n{ids}")
-    with pytest.raises(SurgeryRefusedError, match="name the state files"):
+    with pytest.raises(SurgeryRefusedError, match="list the ids of its state files"):
         surgery.skip(CheckpointView(checkpoint))
 
 

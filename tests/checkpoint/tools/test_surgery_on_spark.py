@@ -1,4 +1,4 @@
-"""After each change by hand, both engines resume as promised: on real Spark."""
+"""After each command, Spark and Penstock resume as documented: tested on Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def writer_of(engine: Engine, df: DataFrame) -> Any:
 
 
 def run(engine: Engine, df: DataFrame, checkpoint: Path, mode: str = "append") -> Batches:
-    """Run a query over all there is; what each batch gave the sink."""
+    """Run a query over all available data; returns the rows of each batch at the sink."""
     given: Batches = {}
 
     def take(batch: DataFrame, batch_id: int) -> None:
@@ -51,7 +51,7 @@ def consume(batch: DataFrame, batch_id: int) -> None:
 
 
 def crash(df: DataFrame, checkpoint: Path, point: FaultPoint, batch: int, mode: str) -> None:
-    """Run a query until it dies at a point of a batch."""
+    """Run a query that crashes at a point of a batch."""
     writer = penstock.write_stream(df).outputMode(mode).trigger(availableNow=True)
     writer.foreachBatch(consume).option("checkpointLocation", str(checkpoint))
     with pytest.raises(penstock.StreamingQueryException):
@@ -59,7 +59,7 @@ def crash(df: DataFrame, checkpoint: Path, point: FaultPoint, batch: int, mode: 
 
 
 def operate(checkpoint: Path, plan: Callable[[CheckpointView], Plan]) -> None:
-    """Carry out a plan, after which the checkpoint is to be sound."""
+    """Apply a plan and verify the checkpoint."""
     backup.apply(checkpoint, plan(CheckpointView(checkpoint)))
     verification = verify(CheckpointView(checkpoint))
     assert verification.will_restart, verification.findings
@@ -196,7 +196,7 @@ def test_set_offset_to_the_beginning(
 
 
 @both_engines
-def test_sources_come_and_go_and_change_places(
+def test_sources_are_added_removed_and_reordered(
     session: SparkSession, tmp_path: Path, checkpoint: Path, engine: Engine
 ) -> None:
     left, right = LineFiles(tmp_path / "left"), LineFiles(tmp_path / "right")
@@ -220,7 +220,7 @@ def test_sources_come_and_go_and_change_places(
 
 
 @both_engines
-def test_a_fork_and_its_original_go_their_own_ways(
+def test_a_fork_and_its_original_are_independent(
     session: SparkSession, tmp_path: Path, checkpoint: Path, engine: Engine
 ) -> None:
     lines = letters(tmp_path, "a", "ab")
@@ -252,7 +252,7 @@ def test_undo_leaves_no_trace(
 def test_a_file_sink_skips_batches_it_remembers(
     session: SparkSession, tmp_path: Path, checkpoint: Path, engine: Engine, cut_sink: bool
 ) -> None:
-    """The loss that rewind warns of, which Penstock refuses, and the remedy that it names."""
+    """The data loss that rewind warns of, which Penstock prevents, and its remedy."""
     lines, output = letters(tmp_path, "a", "b", "c"), tmp_path / "output"
 
     def write_all(at_most: int) -> None:

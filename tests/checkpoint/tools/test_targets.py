@@ -1,4 +1,4 @@
-"""After which batches a checkpoint can be continued once its sources have been changed."""
+"""The possible targets of a rewind after a change of sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def targets(root: Path) -> tuple[int, ...]:
 
 
 def go_on(root: Path, batch: int, *, planned: bool = False) -> None:
-    """Let a query run one more batch, in which no source has anything new."""
+    """Add a batch in which no source has new data."""
     write(root / f"offsets/{batch}", (root / f"offsets/{batch - 1}").read_bytes())
     if not planned:
         write(root / f"commits/{batch}", commit_text())
@@ -58,15 +58,17 @@ def go_on(root: Path, batch: int, *, planned: bool = False) -> None:
 
 
 @every_change_of_sources
-def test_no_rewind_goes_to_before_a_change_of_sources(checkpoint: Path, command: Command) -> None:
-    """The entries of then are of other sources, whose own files have been moved since."""
+def test_a_rewind_to_before_a_change_of_sources_is_refused(
+    checkpoint: Path, command: Command
+) -> None:
+    """Older entries belong to other sources, whose own files were moved by the change."""
     two_sources(checkpoint, 4)
     apply(checkpoint, command)
     go_on(checkpoint, 4)
     before = content_of(checkpoint)
     assert targets(checkpoint) == (3, 4)
     for batch in range(3):
-        with pytest.raises(SurgeryRefusedError, match=r"-source.* at batch 3.*undo.* after 3"):
+        with pytest.raises(SurgeryRefusedError, match=r"-source.* at batch 3.*undo.* batches: 3"):
             surgery.rewind(CheckpointView(checkpoint), batch)
     assert content_of(checkpoint) == before
     apply(checkpoint, lambda view: surgery.rewind(view, 3))
@@ -74,7 +76,7 @@ def test_no_rewind_goes_to_before_a_change_of_sources(checkpoint: Path, command:
 
 
 @every_change_of_sources
-def test_a_change_that_is_undone_is_in_nobodys_way(checkpoint: Path, command: Command) -> None:
+def test_a_change_that_was_undone_does_not_matter(checkpoint: Path, command: Command) -> None:
     two_sources(checkpoint, 4)
     apply(checkpoint, command)
     backup.revert(checkpoint, backup.check_undo(checkpoint))
@@ -82,10 +84,8 @@ def test_a_change_that_is_undone_is_in_nobodys_way(checkpoint: Path, command: Co
 
 
 @every_change_of_sources
-def test_the_files_of_sources_that_have_been_changed_are_not_told(
-    checkpoint: Path, command: Command
-) -> None:
-    """What is in `sources/0` now may be another source's."""
+def test_the_files_of_changed_sources_are_left_out(checkpoint: Path, command: Command) -> None:
+    """The files in `sources/0` may now belong to another source."""
     two_sources(checkpoint, 4)
     apply(checkpoint, command)
     for batch in range(3):
@@ -101,7 +101,7 @@ def test_both_entries_of_a_short_log_are_rewritten(checkpoint: Path) -> None:
 
 
 def test_a_planned_batch_of_new_sources_is_not_planned_anew(checkpoint: Path) -> None:
-    """Its start would be between two entries that are not of the same sources; skipped it is."""
+    """The entries before it belong to different sources. It can be skipped."""
     two_sources(checkpoint, 3)
     go_on(checkpoint, 3, planned=True)
     apply(checkpoint, source_surgery.add_source)
@@ -121,17 +121,17 @@ def test_a_fork_goes_no_further_back(checkpoint: Path, tmp_path: Path, command: 
     assert verify(CheckpointView(made.path)).findings == ()
 
 
-def test_the_entries_alone_tell_of_another_number_of_sources(checkpoint: Path) -> None:
+def test_another_number_of_sources_is_found_in_the_entries(checkpoint: Path) -> None:
     two_sources(checkpoint, 4)
     apply(checkpoint, source_surgery.add_source)
     shutil.rmtree(checkpoint / ".penstock")
     assert targets(checkpoint) == (3,)
-    with pytest.raises(SurgeryRefusedError, match=r"offsets/1 is of the sources 0, 1;.* 0, 1, 2\."):
+    with pytest.raises(SurgeryRefusedError, match=r"offsets/1 has the sources 0, 1;.* 0, 1, 2\."):
         surgery.rewind(CheckpointView(checkpoint), 2)
 
 
-def test_a_newest_entry_of_other_sources_is_no_reason_to_stay(checkpoint: Path) -> None:
-    """It fails on restart as it is; a rewind to before it is the cure."""
+def test_a_newest_entry_of_other_sources_does_not_prevent_a_rewind(checkpoint: Path) -> None:
+    """A restart would fail on it; a rewind to an older batch helps."""
     stateless(checkpoint)
     write(checkpoint / "offsets/3", offsets_text(['{"logOffset":3}', "-"]))
     assert not verify(CheckpointView(checkpoint)).will_restart
@@ -152,8 +152,8 @@ def test_a_newest_entry_of_other_sources_is_no_reason_to_stay(checkpoint: Path) 
 def test_a_source_with_a_name_may_be_missing(
     checkpoint: Path, older: list[str], newer: list[str], expected: tuple[int, ...]
 ) -> None:
-    """An entry leaves out a source that has no offset yet, and names of the past are passed over;
-    only the number of a source has to be one that there is."""
+    """An entry does not have sources without an offset, and names that the query no longer has are
+    ignored; only numbers must be those of existing sources."""
     stateless(checkpoint)
     for batch, sources in enumerate([older, older, newer, newer]):
         write(checkpoint / f"offsets/{batch}", "\n".join(["v2", META, *sources]))

@@ -1,4 +1,4 @@
-"""Every rule of recovery, broken on purpose and found."""
+"""`verify` finds the violation of every recovery rule."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def test_a_query_without_any_commit_is_a_warning(checkpoint: Path) -> None:
 
 @pytest.mark.parametrize("name", ["offsets/0", "commits/1"])
 @pytest.mark.parametrize("how", ["torn", "missing"])
-def test_old_entries_matter_to_rewinds_only(checkpoint: Path, name: str, how: str) -> None:
+def test_old_entries_affect_rewinds_only(checkpoint: Path, name: str, how: str) -> None:
     stateless(checkpoint, 6)
     if how == "torn":
         write(checkpoint / name, "")
     else:
         (checkpoint / name).unlink()
         if name == "offsets/0":
-            return  # the log begins later: that is what purging does
+            return  # as after a purge
     assert the_finding(checkpoint, name).severity is Severity.WARNING
     assert verified(checkpoint).will_restart
 
@@ -147,7 +147,7 @@ def test_a_watermark_that_goes_back_is_a_warning(checkpoint: Path) -> None:
     assert finding.severity is Severity.WARNING
 
 
-def test_entries_with_other_sources_long_ago_are_only_mentioned(checkpoint: Path) -> None:
+def test_old_entries_with_other_sources_are_only_an_info(checkpoint: Path) -> None:
     stateless(checkpoint)
     write(checkpoint / "offsets/1", offsets_text(["1", "2"], 10))
     assert the_finding(checkpoint, "offsets/1").severity is Severity.INFO
@@ -173,17 +173,15 @@ def test_a_stale_checksum_of_rocksdb_is_an_error(checkpoint: Path, name: str) ->
     assert finding.severity is Severity.ERROR
 
 
-def test_a_checksum_without_its_file_is_only_mentioned(checkpoint: Path) -> None:
+def test_a_checksum_file_without_its_file_is_only_an_info(checkpoint: Path) -> None:
     stateless(checkpoint)
     (checkpoint / "offsets/0").unlink()
     assert the_finding(checkpoint, "offsets/.0.crc").severity is Severity.INFO
 
 
 @pytest.mark.parametrize("directory", ["offsets", "commits", "sources/0"])
-def test_a_checksum_in_the_way_of_an_entry_to_come_is_an_error(
-    checkpoint: Path, directory: str
-) -> None:
-    """Spark takes the name for taken, and fails as if another query were running."""
+def test_a_checksum_file_of_a_future_entry_is_an_error(checkpoint: Path, directory: str) -> None:
+    """Spark then fails with the message about a concurrent query."""
     stateless(checkpoint)
     (checkpoint / directory / ".4.crc").write_bytes(b"crc")
     finding = the_finding(checkpoint, f"{directory}/.4.crc")
@@ -193,7 +191,7 @@ def test_a_checksum_in_the_way_of_an_entry_to_come_is_an_error(
     assert verified(checkpoint).findings == ()
 
 
-def test_a_checksum_of_state_to_come_is_only_mentioned(checkpoint: Path) -> None:
+def test_a_checksum_file_of_future_state_is_only_an_info(checkpoint: Path) -> None:
     stateful(checkpoint)
     (checkpoint / "state/0/0/.5.delta.crc").write_bytes(b"crc")
     assert the_finding(checkpoint, "state/0/0/.5.delta.crc").severity is Severity.INFO
@@ -207,7 +205,7 @@ def test_a_checksum_file_of_another_kind_is_passed_over(checkpoint: Path) -> Non
 
 
 @pytest.mark.parametrize("provider", ["hdfs", "rocksdb"])
-def test_missing_state_is_an_error_with_a_way_back(checkpoint: Path, provider: str) -> None:
+def test_missing_state_is_an_error_with_a_rewind_as_remedy(checkpoint: Path, provider: str) -> None:
     stateful(checkpoint, provider=provider)
     (checkpoint / f"state/0/1/4.{'delta' if provider == 'hdfs' else 'changelog'}").unlink()
     finding = the_finding(checkpoint, "state/0/1")
@@ -223,8 +221,8 @@ def test_state_of_a_partition_that_was_never_written_is_missed(checkpoint: Path)
     assert not verified(checkpoint).will_restart
 
 
-def test_state_ahead_of_the_logs_is_an_error_that_a_rewind_cures(checkpoint: Path) -> None:
-    """What Spark's advice to delete log entries by hand leaves behind."""
+def test_state_after_the_newest_batch_is_an_error_with_a_rewind_as_remedy(checkpoint: Path) -> None:
+    """The result of deleting log entries by hand, as Spark's error message advises."""
     stateful(checkpoint, 6)
     state_version(checkpoint, 0, 6, "snapshot")
     for batch in (4, 5):
@@ -269,7 +267,7 @@ def test_a_snapshot_that_is_no_archive_is_an_error(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_plain_copy_points_at_its_original(
+def test_the_schema_path_of_a_copied_checkpoint_is_found(
     checkpoint: Path, tmp_path: Path, exists: bool
 ) -> None:
     stateful(checkpoint)
@@ -283,13 +281,13 @@ def test_a_plain_copy_points_at_its_original(
     assert "fork" in finding.remedy
 
 
-def test_leftovers_are_only_mentioned(checkpoint: Path) -> None:
+def test_temporary_files_are_only_an_info(checkpoint: Path) -> None:
     stateless(checkpoint)
     write(checkpoint / "offsets/.4.abc.tmp", "half", twin=False)
     assert the_finding(checkpoint, "offsets/.4.abc.tmp").severity is Severity.INFO
 
 
-def test_the_worst_comes_first(checkpoint: Path) -> None:
+def test_the_most_severe_finding_is_first(checkpoint: Path) -> None:
     stateless(checkpoint)
     write(checkpoint / "offsets/.4.abc.tmp", "half", twin=False)
     write(checkpoint / "commits/3", "")

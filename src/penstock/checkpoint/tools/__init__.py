@@ -1,5 +1,5 @@
-"""Looking into a checkpoint and changing it by hand, with no JVM and no query running.
+"""Commands that show, verify and change a checkpoint. They need no JVM.
 
-`view` reads a checkpoint leniently, `inspect`, `verify` and `compare` describe it, `surgery`,
-`source_surgery` and `fork` plan changes, `backup` carries a plan out so that it can be undone.
+`view` reads a checkpoint, also a damaged one; `inspect`, `verify` and `compare` describe it;
+`surgery`, `source_surgery` and `fork` plan changes; `backup` applies a plan and can undo it.
 """

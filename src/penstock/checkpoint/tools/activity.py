@@ -1,11 +1,9 @@
-"""Whether a query is at work on a checkpoint.
+"""Detects whether a query is running on a checkpoint.
 
-A Penstock query holds an advisory lock on `.penstock/lock` for as long as it runs; the operating
-system drops it with the process, so it is never stale. Spark's own engine holds nothing that can be
-seen from outside. All that can be said of it is when its logs last grew: a log that grew a moment
-ago is taken for a running query unless the user says it is stopped. A query with a trigger interval
-longer than that moment is not noticed, and neither is a lock on another machine where the file
-system does not carry `flock` across machines.
+A Penstock query holds the advisory lock while it runs; see `lock`. Spark's own engine holds no
+lock, so only the age of the newest log entry is known: if it is younger than RECENT_SECONDS a query
+is assumed to be running, unless the user says that it is stopped. A Spark query with a longer
+trigger interval is not detected.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ RECENT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Activity:
-    """Signs of a query at work."""
+    """Signs of a running query."""
 
     holder: str | None
     newest_file: str | None
@@ -33,27 +31,28 @@ class Activity:
 
     @property
     def is_recent(self) -> bool:
-        """Whether a log has grown so recently that a query may still be running."""
+        """Whether the newest log entry is so recent that a query may still be running."""
         return self.seconds_ago is not None and self.seconds_ago < RECENT_SECONDS
 
     @property
     def warning(self) -> str | None:
-        """What to tell somebody who is about to change the checkpoint; None for no sign of life."""
+        """The warning for a command that changes the checkpoint; None without signs of a query."""
         if self.holder is not None:
             return f"In use by {self.holder}."
         if self.is_recent:
             return (
                 f"{self.newest_file} was written {self.seconds_ago:.0f} s ago. Spark's own "
-                "engine leaves no lock, so a query may still be running here. Stop it first; if it "
-                "is stopped, say so with --stopped."
+                "engine holds no lock, so a query may still be running here. Stop it first; if it "
+                "is stopped, add --stopped."
             )
         return None
 
 
 def activity_of(root: Path, now: float | None = None) -> Activity:
-    """Look for a query at work, changing nothing.
+    """Look for signs of a running query, without changing anything.
 
-    What was written before a command of ours ended was looked at then, or written by it.
+    Entries that are older than the last `penstock checkpoint` command do not count: that command
+    has checked them or has written them itself.
     """
     newest: Path | None = None
     newest_time = 0.0
@@ -71,10 +70,10 @@ def activity_of(root: Path, now: float | None = None) -> Activity:
 
 @contextmanager
 def exclusive(root: Path, operation: str, *, stopped: bool) -> Iterator[None]:
-    """Hold the checkpoint for a change. Raises CheckpointInUseError if a query may be running.
+    """Hold the lock during a change. Raises CheckpointInUseError if a query may be running.
 
-    `stopped` is the user's word that none is, which counts against a log that has just grown but
-    not against a lock that is held.
+    With `stopped`, the user's assurance that no query is running, recent log entries are ignored;
+    a lock that is held is not.
     """
     activity = activity_of(root)
     if activity.warning is not None and not (stopped and activity.holder is None):
@@ -88,7 +87,7 @@ def _last_command(root: Path) -> float:
 
 
 def _modified(path: Path) -> float:
-    """When a file was written; 0 for one that a running query has purged meanwhile."""
+    """The modification time of a file; 0 if a running query has purged it in the meantime."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,17 +1,17 @@
-"""Carrying out a plan so that it can be undone, even when it was interrupted.
+"""Applies a plan so that it can be undone, also after an interruption.
 
-    .penstock/backups/0001/manifest.json     what is done, in order, and how far it got
-    .penstock/backups/0001/files/3           what was at the path of change 3 before it;
-                                             for a move an empty file: it has been begun
+    .penstock/backups/0001/manifest.json     the changes in order, and whether all are done
+    .penstock/backups/0001/files/3           what was at the path of change 3 before; for a move,
+                                             an empty file that says that the move has started
 
-1. The manifest is written, marked as begun.
-2. The changes are made in order. What they replace is linked into the backup first; what they
-   delete is moved there, so nothing is ever lost and large state costs no copying.
-3. The manifest is marked as done.
+1. The manifest is written, with `isDone` false.
+2. The changes are made in order. A file that is replaced is first linked into the backup, a file or
+   directory that is deleted is moved there: nothing is lost and nothing is copied.
+3. `isDone` is set to true in the manifest.
 
-Undoing marks the manifest as begun again, goes through the changes backwards and reverts those that
-were made, so it serves for an interrupted command as well; being interrupted itself, it can be
-repeated. A change that fails is undone at once.
+`revert` sets `isDone` to false, goes through the changes in reverse order and reverts those that
+were made. It therefore also works for an interrupted command, and can be repeated if it is
+interrupted itself. If a change fails, `apply` reverts the plan at once.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
 RESTORE = "restore"
-"""The reversal of a deletion or a replacement: what was there before is put back."""
+"""The reversal of a deletion or a replacement: the previous file or directory is restored."""
 
 
 @dataclass(frozen=True)
 class Backup:
-    """What is needed to undo one command."""
+    """The backup that one command has made."""
 
     path: Path
     operation: str
     made_at_ms: int
     is_done: bool
     newest: tuple[int | None, int | None]
-    """The newest entries of offset and commit log after the command."""
+    """The newest batch in the offset log and in the commit log after the command."""
     changes: tuple[dict[str, Any], ...]
 
     @property
@@ -67,11 +67,15 @@ def backups_of(root: Path) -> list[Backup]:
 
 
 def apply(root: Path, plan: Plan) -> Backup:
-    """Carry out a plan. Call it while no query can run. On an error everything is as it was."""
+    """Apply a plan, with a backup. On an error, all changes are reverted.
+
+    Call it inside `activity.exclusive`. Raises SurgeryRefusedError if an earlier command was
+    interrupted.
+    """
     unfinished = interrupted_command(root)
     if unfinished is not None:
         raise SurgeryRefusedError(
-            f"An earlier command ({unfinished.operation}) was interrupted. Take it back first: "
+            f"An earlier command ({unfinished.operation}) was interrupted. Undo it first: "
             f"penstock checkpoint undo {root} --yes"
         )
     backup = _begin(root, plan)
@@ -90,10 +94,10 @@ def apply(root: Path, plan: Plan) -> Backup:
 
 
 def check_undo(root: Path) -> Backup:
-    """The backup that `undo` would revert. Raises SurgeryRefusedError if it must not be.
+    """The newest backup, which `undo` reverts. Raises SurgeryRefusedError if that is not possible.
 
-    It must not once a query has written to the checkpoint since: what it did would be mixed up with
-    what was before.
+    It is not possible after a query has used the checkpoint: reverted files and files of that query
+    would not belong together.
     """
     backups = backups_of(root)
     if not backups:
@@ -110,7 +114,7 @@ def check_undo(root: Path) -> Backup:
 
 
 def reversal(root: Path, backup: Backup) -> list[dict[str, Any]]:
-    """What `revert` would do, in order: `delete`, `move` or `restore` a path."""
+    """The steps of `revert`, in order: `delete`, `move` or `restore` a path."""
     steps: list[dict[str, Any]] = []
     for number in reversed(range(len(backup.changes))):
         change, kept = backup.changes[number], _kept(backup, number)
@@ -127,7 +131,7 @@ def reversal(root: Path, backup: Backup) -> list[dict[str, Any]]:
 
 
 def revert(root: Path, backup: Backup) -> None:
-    """Put everything back as it was before a command. May be repeated after an interruption."""
+    """Undo a command. It can be called again after an interruption."""
     if backup.is_done:
         _write(replace(backup, is_done=False))
     for number in reversed(range(len(backup.changes))):
@@ -140,19 +144,19 @@ def revert(root: Path, backup: Backup) -> None:
 
 
 def _revert_failed(root: Path, backup: Backup, failure: BaseException) -> None:
-    """Revert a command that failed. If that fails too, the user is told of both."""
+    """Revert a command that failed. If that fails too, raise an error with both causes."""
     try:
         revert(root, backup)
     except OSError as exc:
         why = str(failure).rstrip(".") or type(failure).__name__
         raise CheckpointError(
-            f"{backup.operation} failed half way: {why}. Taking it back failed as well: {exc}. "
-            f"Once that is mended, repeat it: penstock checkpoint undo {root} --yes"
+            f"{backup.operation} failed: {why}. Undoing it failed as well: {exc}. "
+            f"When the cause is removed, run: penstock checkpoint undo {root} --yes"
         ) from failure
 
 
 def _uses(root: Path, backup: Backup) -> Iterator[str]:
-    """The changes of a command that something else has been written over since."""
+    """Descriptions of the files that were written by something else after the command."""
     for number, change in enumerate(backup.changes):
         kept, path = _kept(backup, number), root / change["path"]
         kind = Kind(change["change"])
@@ -173,8 +177,8 @@ def _is_filled(backup: Backup, number: int) -> bool:
 
 def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
     return SurgeryRefusedError(
-        f"{backup.operation} cannot be undone any more: the checkpoint has been used since "
-        f"({what}). What was there before is kept in {backup.path}."
+        f"{backup.operation} cannot be undone: the checkpoint has been used since ({what}). "
+        f"The previous files are in {backup.path}."
     )
 
 
@@ -205,7 +209,7 @@ def _make(root: Path, change: Change, kept: Path) -> None:
         files = LocalFiles(root)
         files.make_directory(str(Path(change.path).parent))
         if not files.create_if_absent(change.path, change.content or b""):
-            raise SurgeryRefusedError(f"{path} has appeared meanwhile. Nothing was changed.")
+            raise SurgeryRefusedError(f"{path} was created by something else in the meantime.")
     elif change.kind is Kind.REPLACE:
         moves.keep(path, kept)
         moves.write_over(path, change.content or b"")
@@ -216,9 +220,9 @@ def _make(root: Path, change: Change, kept: Path) -> None:
 
 
 def _make_move(path: Path, target: Path, begun: Path) -> None:
-    """Move within the checkpoint, after a mark that what is at the target is no longer the old one.
+    """Move within the checkpoint, after creating the file `begun` to record that it has started.
 
-    Where sources change places, the target of a move is where another move takes from.
+    When sources are reordered, the target of one move may be the origin of another.
     """
     if not moves.exists(target):
         moves.write_over(begun, b"")
@@ -278,7 +282,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _sync_all(root: Path, backup: Backup) -> None:
-    """Make the names in every directory that the changes touched durable."""
+    """Sync every directory in which the changes have created or removed names."""
     touched = {
         (root / change[key]).parent
         for change in backup.changes

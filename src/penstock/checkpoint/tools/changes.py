@@ -1,4 +1,4 @@
-"""What a command would do to the files of a checkpoint: exactly, in order, before it is done."""
+"""The changes that a command plans to make to the files of a checkpoint, in order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """One step. Paths are relative to the checkpoint, or absolute for a file outside of it.
+    """One change. Paths are relative to the checkpoint, or absolute for files outside of it.
 
-    CREATE and REPLACE have `content`, MOVE has `target`. DELETE and MOVE take directories too.
+    CREATE and REPLACE have `content`, MOVE has `target`. DELETE and MOVE work on directories too.
     """
 
     kind: Kind
@@ -41,7 +41,7 @@ class Change:
             raise ValueError(f"not a change: {self}")
 
     def diff(self, root: Path) -> list[str]:
-        """How a small text file changes, as the lines of a unified diff without its header."""
+        """The change of a small text file as lines of a unified diff, without its header."""
         if self.kind is Kind.MOVE:
             return []
         before = _text(root / self.path) if self.kind is not Kind.CREATE else ""
@@ -60,9 +60,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a command is going to do, and what the user should know before it does.
+    """The changes of a command, with warnings for the user.
 
-    The changes are made in the order given. `outcome` says what the next run will then do.
+    The changes are made in order. `outcome` describes what the next run will do.
     """
 
     operation: str
@@ -80,20 +80,20 @@ class Plan:
 
 
 def delete_files(root: Path, paths: Sequence[Path]) -> list[Change]:
-    """Delete files, each with its checksum twin, in the order given."""
+    """Delete files, each with its checksum file, in the given order."""
     wanted = list(dict.fromkeys(p for path in paths for p in (path, twin_of(path)) if p.exists()))
     return [Change(Kind.DELETE, _name(root, path)) for path in wanted]
 
 
 def replace_file(root: Path, name: str, content: bytes) -> list[Change]:
-    """Give a file new content. Its twin goes first: a stale one makes Hadoop refuse the file."""
+    """Replace a file. Its checksum file is deleted first: Hadoop rejects a stale one."""
     twin = twin_of(root / name)
     gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
     return [*gone, Change(Kind.REPLACE, name, content)]
 
 
 def create_file(root: Path, name: str, content: bytes) -> list[Change]:
-    """Make a new file, without an old twin in its way."""
+    """Create a file. A leftover checksum file of that name is deleted first."""
     twin = twin_of(root / name)
     gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
     return [*gone, Change(Kind.CREATE, name, content)]
@@ -104,7 +104,7 @@ def _name(root: Path, path: Path) -> str:
 
 
 def _text(path: Path) -> str | None:
-    """A small text file's text; None for anything else."""
+    """The text of a small text file; None for anything else."""
     try:
         if not path.is_file() or path.stat().st_size > _SMALL:
             return None

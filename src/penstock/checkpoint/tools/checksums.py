@@ -1,7 +1,7 @@
-"""Hadoop's checksum twins: `.7.crc` beside `7`.
+"""Hadoop's checksum files: `.7.crc` beside `7`, here called twins.
 
-A twin is `crc` and a zero byte, the size of a chunk as four bytes, and the CRC-32 of every chunk.
-Where a file is read through Hadoop's checksummed file system, one whose twin disagrees is refused.
+A twin has the bytes `crc` and zero, the chunk size as four bytes, and the CRC-32 of every chunk.
+Hadoop's checksummed file system rejects a file whose content does not match its twin.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _MAGIC = b"crc\x00"
 
 
 def disagreement(file: Path, twin: Path) -> str | None:
-    """Why Hadoop would refuse to read a file because of its twin; None if it would not.
+    """Why Hadoop would reject a file because of its twin; None if it would not.
 
-    A twin whose header Hadoop does not know is passed over by Hadoop, and so here.
+    A twin with an unknown header is ignored, as Hadoop does.
     """
     data = twin.read_bytes()
     if len(data) < _HEADER.size:
@@ -27,7 +27,7 @@ def disagreement(file: Path, twin: Path) -> str | None:
         return None
     recorded = data[_HEADER.size :]
     actual = b"".join(_checksums(file, chunk))
-    # A file that ends early, at the end of a chunk, agrees as far as Hadoop reads.
+    # Hadoop does not detect a file that is truncated at the end of a chunk.
     return None if recorded.startswith(actual) else "its checksum was made for other content"
 
 

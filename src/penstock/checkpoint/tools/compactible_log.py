@@ -1,7 +1,7 @@
 """The log of a file source (`sources/<n>`) or a file sink (`_spark_metadata`).
 
-One file per entry; every so many entries one file, `N.compact`, holds all entries up to N. To know
-all files up to entry K, Spark needs the newest compact file at or below K and everything after it.
+It has one file per entry. At a fixed interval a file `N.compact` has all entries up to N. To read
+all entries up to K, Spark needs the newest compact file at or below K and every file after it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ COMPACT_SUFFIX = ".compact"
 
 @dataclass(frozen=True)
 class CompactibleLog:
-    """The entries in a directory: number -> file, and which of them are compact."""
+    """The files of a log, by the number of their entry."""
 
     path: Path
     files: dict[int, Path]
 
     @classmethod
     def scan(cls, path: Path) -> CompactibleLog:
-        """Read a directory; a missing one is an empty log."""
+        """List a directory. If it does not exist, the log is empty."""
         files: dict[int, Path] = {}
         for file in sorted(path.iterdir()) if path.is_dir() else ():
             digits = file.name.removesuffix(COMPACT_SUFFIX)
@@ -36,14 +36,14 @@ class CompactibleLog:
 
     @property
     def newest(self) -> int:
-        """The newest entry, -1 if there is none."""
+        """The number of the newest entry; -1 if there is none."""
         return max(self.files, default=-1)
 
     def is_compact(self, number: int) -> bool:
         return self.files[number].name.endswith(COMPACT_SUFFIX)
 
     def missing_up_to(self, number: int) -> list[int]:
-        """The entries that Spark needs to know all files up to an entry, and that are not there."""
+        """The entries that are missing for Spark to read everything up to an entry."""
         missing = []
         for wanted in range(number, -1, -1):
             if wanted not in self.files:
@@ -53,21 +53,21 @@ class CompactibleLog:
         return sorted(missing)
 
     def beyond(self, number: int) -> list[Path]:
-        """The files of later entries, newest first. Raises SurgeryRefusedError if, without them,
-        the log could not tell what it has seen."""
+        """The files of later entries, newest first. Raises SurgeryRefusedError if Spark could not
+        read the log without them."""
         missing = self.missing_up_to(number)
         if missing:
             raise SurgeryRefusedError(
                 f"{self.path} cannot be cut back to entry {number}: Spark would need "
-                f"{self.path / str(missing[0])}, which has been removed after it was compacted "
-                f"into a later file. The oldest entry it can be cut back to is {self._oldest()}."
+                f"{self.path / str(missing[0])}, which was removed after it was compacted into a "
+                f"later file. The oldest entry it can be cut back to is {self._oldest()}."
             )
         return [self.files[n] for n in sorted(self.files, reverse=True) if n > number]
 
     def entry_lines(self, number: int) -> list[str]:
         """The JSON lines of an entry's file.
 
-        Raises MalformedLogError if it is torn, garbage, or has been removed since the scan.
+        Raises MalformedLogError if it cannot be parsed or was removed after the scan.
         """
         path = self.files[number]
         try:
@@ -87,9 +87,9 @@ class CompactibleLog:
         return lines[1:]
 
     def entries_between(self, after: int, last: int) -> list[dict[str, Any]]:
-        """What was logged after an entry up to another, both by number, in its order.
+        """The JSON objects of the entries `after + 1` to `last`, in order.
 
-        An entry whose own file is gone is read from the file that it was compacted into. Raises
+        An entry without a file of its own is read from the compact file that contains it. Raises
         MalformedLogError if there is none.
         """
         found = []
@@ -104,7 +104,7 @@ class CompactibleLog:
 
     @property
     def is_file_log(self) -> bool:
-        """Whether this is a log of files, not what another kind of source keeps in its place."""
+        """Whether the entries list files; other kinds of sources have other entries."""
         for number in sorted(self.files):
             try:
                 lines = self.entry_lines(number)
@@ -121,7 +121,7 @@ class CompactibleLog:
 
 
 def log_offset(offset: str | None) -> int | None:
-    """The log entry that a file source's offset names, -1 for no offset; None for another's."""
+    """The entry number in a file source's offset; -1 for no offset, None for another source."""
     if offset is None:
         return -1
     try:

@@ -1,4 +1,4 @@
-"""What `diff` shows: where two checkpoints differ."""
+"""The differences of two checkpoints, for `diff`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.checkpoint.tools.view import CheckpointView
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the two have differently; None where one has it not at all."""
+    """One difference. `left` or `right` is None if that checkpoint does not have the subject."""
 
     subject: str
     left: str | None
@@ -23,7 +23,7 @@ class Difference:
 
 
 def compare(left: CheckpointView, right: CheckpointView) -> list[Difference]:
-    """All differences that matter to a restart, the general ones first."""
+    """All differences that affect a restart, those of the whole checkpoint first."""
     return list(_differences(inspect(left), inspect(right)))
 
 

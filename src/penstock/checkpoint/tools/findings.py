@@ -1,4 +1,4 @@
-"""What `verify` reports."""
+"""The findings of `verify`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 class Severity(str, Enum):
     ERROR = "error"
-    """A restart fails, or loses or repeats data."""
+    """A restart fails, or data is lost or processed twice."""
     WARNING = "warning"
-    """A restart works; something is not as it should be."""
+    """A restart works, but something is wrong."""
     INFO = "info"
-    """Good to know."""
+    """Needs no action."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about a checkpoint, what both engines make of it, and what to do about it."""
+    """A problem, how Spark and Penstock react to it on a restart, and what to do about it."""
 
     severity: Severity
     file: str
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """All findings about a checkpoint, the worst first."""
+    """All findings about a checkpoint, the most severe first."""
 
     path: str
     next_batch: int
@@ -49,7 +49,7 @@ class Verification:
 
     @property
     def will_restart(self) -> bool:
-        """Whether a restart goes on where the last run stopped, with nothing lost or repeated."""
+        """Whether a restart continues without losing or repeating data."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:

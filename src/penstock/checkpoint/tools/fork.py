@@ -26,7 +26,7 @@ _SCHEMA_PATH = re.compile(r'"file:[^"]*?(/state/\d+/_stateSchema/[^"]*)"')
 
 @dataclass(frozen=True)
 class Fork:
-    """What was made."""
+    """The result of a fork."""
 
     path: Path
     query_id: str
@@ -47,14 +47,14 @@ class Fork:
 def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> Fork:
     """Copy a checkpoint to a new directory under a new query id. The original is only read.
 
-    With `at`, the copy continues after that batch; refused like a rewind. While a query may be
-    writing to the original, the copy is made at its newest committed batch, because what it writes
-    beyond that is still changing. The copy appears at its place at once, complete.
+    With `at`, the copy continues after that batch; raises SurgeryRefusedError if it cannot be
+    rewound to it. While a query may be running on the original, `at` is its newest committed batch,
+    because later files may still change. The copy is made under a temporary name and then renamed.
     """
     new = local_path(location)
     _require_free(view.root, new)
     warnings = [
-        "Give the copy's query its own output. A file sink that already holds batches of these "
+        "Give the copy's query its own output. A file sink that already has batches with these "
         "ids skips them; any other sink would get the same input twice."
     ]
     activity = activity_of(view.root)
@@ -83,7 +83,7 @@ def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> F
 
 
 def fork_before(view: CheckpointView, location: str | Path, batch: int) -> Fork:
-    """Copy a checkpoint like `fork`, so that a batch is the next to be planned in the copy."""
+    """Copy a checkpoint like `fork`, so that the copy plans batch `batch` next."""
     if batch > 0:
         return fork(view, location, at=batch - 1)
     made = fork(view, location)
@@ -97,16 +97,18 @@ def fork_before(view: CheckpointView, location: str | Path, batch: int) -> Fork:
 
 def _require_free(root: Path, new: Path) -> None:
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
-        raise SurgeryRefusedError(f"{new} is not empty. Name a directory that is yet to be made.")
+        raise SurgeryRefusedError(f"{new} is not empty. Name a directory that does not exist.")
     if new.is_relative_to(root) or root.is_relative_to(new):
-        raise SurgeryRefusedError(f"{new} and {root} lie within one another.")
+        raise SurgeryRefusedError(
+            f"One of {new} and {root} is inside the other. Name another directory."
+        )
 
 
 def _copy(view: CheckpointView, draft: Path) -> None:
-    """Copy a checkpoint, with what links in it lead to: the copy is going to be changed.
+    """Copy a checkpoint. Symbolic links are followed, since the copy is going to be changed.
 
-    Entries of sources that the query no longer has are left out with the backups, which are what
-    keeps a rewind from going there.
+    The backups are left out, and so are entries from before a change of sources: without the
+    backups, a rewind could not tell that these entries belong to other sources.
     """
     root, oldest = view.root, Targets(view).oldest_entry
     left_out = {root: {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}}
@@ -127,13 +129,16 @@ def _copy(view: CheckpointView, draft: Path) -> None:
 
 
 def _copy_unless_gone(source: str, target: str) -> None:
-    """Copy a file that a running query may purge meanwhile. What it takes is checked afterwards."""
+    """Copy a file unless a running query has purged it. Required files are checked later."""
     with suppress(FileNotFoundError):
         shutil.copy2(source, target)
 
 
 def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:
-    """Let operator metadata point at the copy's schema files: Spark records their full paths."""
+    """Replace the full paths of schema files in operator metadata by those of the copy.
+
+    Returns a warning if there are paths that are not local.
+    """
     for path in sorted(draft.glob("state/*/_metadata/v2/*")):
         if not path.name.isdigit():
             continue
@@ -144,7 +149,7 @@ def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:
             twin_of(path).unlink(missing_ok=True)
         elif "_stateSchema" in text:
             return [
-                "The metadata of a stateful operator names its schema files by a path that is not "
-                "local; it still points at the original."
+                "The metadata of a stateful operator has schema files with a path that is not "
+                "local; the path still refers to the original."
             ]
     return []

@@ -1,4 +1,4 @@
-"""What `show` shows: a checkpoint, or one batch of it, as plain values."""
+"""The content of a checkpoint, or of one batch, for `show`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAPPINGS = {"settings", "offsets", "moved", "start", "files", "commit"}
 
 @dataclass(frozen=True)
 class BatchReport:
-    """One batch as the two logs have it. Times are milliseconds since 1970."""
+    """One batch, from the two logs. Times are milliseconds since the epoch."""
 
     id: int
     status: str
@@ -43,7 +43,7 @@ class BatchReport:
 
 @dataclass(frozen=True)
 class SourceReport:
-    """A source: where it is, how it got there with the newest batch, what it keeps for itself."""
+    """A source: its newest offset, how far the newest batch moved it, and its own files."""
 
     name: str
     kind: str
@@ -69,7 +69,7 @@ class OperatorReport:
 
 @dataclass(frozen=True)
 class PartSize:
-    """How large a part of the checkpoint is."""
+    """The size of a part of the checkpoint."""
 
     name: str
     files: int
@@ -78,7 +78,7 @@ class PartSize:
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """Everything `show DIR` tells."""
+    """The output of `show DIR`."""
 
     path: str
     query_id: str | None
@@ -101,19 +101,19 @@ class CheckpointReport:
 
 @dataclass(frozen=True)
 class BatchDetail:
-    """Everything `show DIR N` tells."""
+    """The output of `show DIR N`."""
 
     batch: BatchReport
     start: Mapping[str, str | None] | None
-    """The end of the batch before; None where its entry is not there."""
+    """The end offsets of the previous batch; None if its entry does not exist."""
     settings: Mapping[str, str]
     reads_state_version: int | None
     reads_state_missing: tuple[str, ...]
     writes_state_version: int | None
     writes_state_missing: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
-    """For file sources: the input files of the batch, the first fifty. A source is left out where
-    they cannot be told."""
+    """For file sources: the input files of the batch, at most fifty. A source is left out if its
+    log does not have them any more."""
     commit: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class BatchDetail:
 
 
 def inspect(view: CheckpointView) -> CheckpointReport:
-    """Describe a checkpoint. Broken entries are described as such; nothing is raised for them."""
+    """Describe a checkpoint. Entries that cannot be read are reported, not raised."""
     newest = view.newest_batch
     entry = view.offsets.entries.get(newest) if newest is not None else None
     metadata = entry.metadata if entry else None
@@ -147,7 +147,7 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
     """Describe one batch. Raises MissingBatchError if the offset log has no entry for it."""
     if batch not in view.offsets.ids:
         ids = view.offsets.ids
-        held = f"it holds {ids[0]} to {ids[-1]}" if ids else "it is empty"
+        held = f"it has {ids[0]} to {ids[-1]}" if ids else "it is empty"
         raise MissingBatchError(f"The offset log has no batch {batch}; {held}.")
     entry = view.offsets.entries.get(batch)
     before = view.offsets.entries.get(batch - 1)
@@ -167,7 +167,7 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
 
 
 def batch_report(view: CheckpointView, batch: int) -> BatchReport:
-    """One batch, from whatever of its entries can be read."""
+    """Describe one batch, from those of its entries that can be read."""
     entry = view.offsets.entries.get(batch)
     before = view.offsets.entries.get(batch - 1)
     commit = view.commits.entries.get(batch)
@@ -225,7 +225,7 @@ def _operators(view: CheckpointView) -> tuple[OperatorReport, ...]:
 
 
 def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]:
-    """The input files of every file source whose log still tells them all."""
+    """The input files of every file source whose log still has all of them."""
     entry, before = view.offsets.entries.get(batch), view.offsets.entries.get(batch - 1)
     is_told = max(batch - 1, 0) >= Targets(view).oldest_entry
     if entry is None or (before is None and batch > 0) or not is_told:
@@ -251,7 +251,7 @@ def _sizes(root: Path) -> tuple[PartSize, ...]:
 
 
 def _size(path: Path, name: str) -> PartSize:
-    """What is below a directory; what a running query removes meanwhile does not count."""
+    """The number and size of all files below a directory, without those removed meanwhile."""
     paths = (Path(folder) / file for folder, _, files in os.walk(path) for file in files)
     sizes = [size for file in paths if (size := _bytes_of(file)) is not None]
     return PartSize(name, len(sizes), sum(sizes))
@@ -272,7 +272,7 @@ def _modified_ms(path: Path) -> int | None:
 
 
 def _camel_dict(value: dict[str, Any]) -> dict[str, Any]:
-    """Field names as JSON has them everywhere in a checkpoint. Keys of mappings stay."""
+    """Convert field names to camelCase, as in all JSON of a checkpoint; not keys of mappings."""
     return {_camel_name(k): v if k in _MAPPINGS else _camel(v) for k, v in value.items()}
 
 

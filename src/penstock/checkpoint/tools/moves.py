@@ -1,9 +1,9 @@
-"""Moving files and directories so that at any moment a name has all of it or nothing.
+"""Atomic moves and replacements of files and directories.
 
-Within a file system a rename does that. Across two (`state` may be a link to another disk) what is
-moved is copied under a temporary name, renamed, and only then removed from where it was; a
-directory is renamed before it is removed. Whoever dies in between leaves both, alike, or one and a
-`.tmp`.
+Within a file system a move is a rename. Between two file systems (`state` may be a link to another
+disk) the source is copied to a temporary name, the copy is renamed, and then the source is removed;
+a directory is renamed before it is removed. A crash in between leaves two identical copies, or one
+and a `.tmp`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _NO_LINK = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
 
 
 def exists(path: Path) -> bool:
-    """Whether a name is taken, if only by a link that leads nowhere."""
+    """Whether a name exists. A dangling symbolic link exists too."""
     return os.path.lexists(path)
 
 
 def move(path: Path, target: Path) -> None:
-    """Move a file or directory to a name that is free. On an error it is still where it was."""
+    """Move a file or directory to a name that does not exist. On an error nothing has moved."""
     if exists(target):
-        raise FileExistsError(errno.EEXIST, "Not moved, since something is there", str(target))
+        raise FileExistsError(errno.EEXIST, "Not moved, because the target exists", str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.rename(path, target)
@@ -38,7 +38,7 @@ def move(path: Path, target: Path) -> None:
 
 
 def move_back(moved: Path, path: Path) -> None:
-    """Undo a move that was at least begun: both may be there, or it may never have been made."""
+    """Undo a move that may have been interrupted, or may not have started."""
     if exists(moved) and exists(path) and is_same(moved, path):
         remove(moved)
     elif exists(moved):
@@ -46,7 +46,7 @@ def move_back(moved: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or directory. The name is free at once, whatever becomes of the rest."""
+    """Remove a file or directory. A directory is renamed first, so its name is free at once."""
     if path.is_symlink() or not path.is_dir():
         path.unlink()
         return
@@ -56,12 +56,12 @@ def remove(path: Path) -> None:
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """Whether the same is at two names, all the way down."""
+    """Whether two files or directories have the same content, recursively."""
     return _content(one) == _content(other)
 
 
 def keep(path: Path, kept: Path) -> None:
-    """Give a file that is going to be replaced a second name."""
+    """Link a file that is going to be replaced to a second name; copy it if it cannot be linked."""
     try:
         os.link(path, kept)
     except OSError as exc:
@@ -71,7 +71,7 @@ def keep(path: Path, kept: Path) -> None:
 
 
 def put_back(kept: Path, path: Path) -> None:
-    """Put what was kept in the place of what replaced it."""
+    """Undo a replacement: move the kept file back to its name."""
     try:
         os.replace(kept, path)
     except OSError as exc:
@@ -82,7 +82,7 @@ def put_back(kept: Path, path: Path) -> None:
 
 
 def write_over(path: Path, content: bytes) -> None:
-    """Put a file in the place of another, or of none, at once."""
+    """Create or replace a file, atomically and durably."""
     temporary = _temporary(path)
     try:
         with temporary.open("xb") as stream:
@@ -96,7 +96,7 @@ def write_over(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a directory, survive a crash of the system."""
+    """Sync a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -105,7 +105,7 @@ def sync(path: Path) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Copy a file or directory to a name on another file system, at once and durably."""
+    """Copy a file or directory to another file system, atomically and durably."""
     temporary = _temporary(target)
     try:
         if path.is_dir() and not path.is_symlink():
@@ -123,7 +123,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def _content(path: Path) -> dict[str, str]:
-    """What is at a path and below it: digests of files, what links say, and directories."""
+    """Everything at and below a path: digests of files, targets of links, directories."""
     found = {}
     for part in (path, *path.rglob("*")):
         name = part.relative_to(path).as_posix()

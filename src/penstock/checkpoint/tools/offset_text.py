@@ -1,4 +1,4 @@
-"""Offsets and numbers for people: what kind of source they come from, and how far they moved."""
+"""Describes offsets: the kind of their source, and the difference between two of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = (
 
 
 def kind_of(offset: str | None) -> str:
-    """What the shape of an offset tells of its source; `unknown` where it tells nothing."""
+    """The kind of source, derived from the keys of an offset; `unknown` if they are not known."""
     value = _parsed(offset)
     if is_whole_number(value):
         return "counter"
@@ -34,7 +34,7 @@ def kind_of(offset: str | None) -> str:
 
 
 def movement(old: str | None, new: str | None) -> str:
-    """How far a source came between two offsets: `+120` where they are numbers, else a word."""
+    """The difference between two offsets: `+120` if they have numbers, else a word."""
     if old == new:
         return "unchanged"
     if new is None:
@@ -56,7 +56,7 @@ def movement(old: str | None, new: str | None) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """`1 to 4, 7` for ascending numbers."""
+    """Ascending numbers as text, with ranges: `1 to 4, 7`."""
     parts: list[tuple[int, int]] = []
     for number in numbers:
         if parts and parts[-1][1] == number - 1:

@@ -1,8 +1,8 @@
-"""Changing what a checkpoint says about its sources: an offset, their number, their order.
+"""Plans changes to the sources in a checkpoint: an offset, their number, their order.
 
-A restart reads the newest two entries of the offset log, so those are what is rewritten; older ones
-keep what they said, and after a change of number or order no rewind goes back to them. Nothing here
-changes a file: a Plan is made, or SurgeryRefusedError raised.
+A restart reads the newest two entries of the offset log, so only these are rewritten. After a
+change of number or order, a rewind to older entries is refused. The functions return a Plan or
+raise SurgeryRefusedError; they change no file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.errors import SurgeryRefusedError
 
 
 def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
-    """Make the next batch of a source start at another offset, `-` for the source's beginning.
+    """Make the next batch of a source start at another offset; `-` is the source's begin.
 
-    The offset is put into the newest two entries: the newest is where the next batch starts, and
-    sources of Spark's first API are asked on restart for the batch between the two, which must not
-    run backwards. Of the batch itself nothing is run again.
+    The offset is written to the newest two entries: the next batch starts at the newest, and on a
+    restart V1 sources get `getBatch` for the range between the two, which must not be negative. No
+    batch is run again because of it.
     """
     newest = _newest_committed(view, "set-offset")
     position = position_of(view.entry(newest), source)
@@ -46,8 +46,8 @@ def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
         operation=f"set-offset {source}",
         outcome=(
             f"Batch {newest + 1} of source {source} starts at {parsed or 'its beginning'} instead "
-            f"of {old or 'its beginning'}. offsets/{newest}{also} now say so; the output of batch "
-            f"{newest} stays as it is."
+            f"of {old or 'its beginning'}. offsets/{newest}{also} are rewritten; the output of "
+            f"batch {newest} does not change."
         ),
         changes=(*_rewrite(view, changed), *cut),
         warnings=_offset_warnings(view, source, old, parsed),
@@ -55,9 +55,9 @@ def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
 
 
 def add_source(view: CheckpointView, at: str | None = None, offset: str = VOID_OFFSET) -> Plan:
-    """Make room for one more source: at a position, at the end, or under a new name.
+    """Add a source: at a position, at the end, or with a new name.
 
-    With the offset `-` the source starts at its own beginning.
+    With the offset `-` the source starts at its begin.
     """
     newest = _newest(view, "add-source")
     entry = view.entry(newest)
@@ -69,7 +69,7 @@ def add_source(view: CheckpointView, at: str | None = None, offset: str = VOID_O
     order: list[int | None] = [*range(index), None, *range(index, count)]
     return Plan(
         operation=f"add-source --at {index}",
-        outcome=f"The query may have {count + 1} sources; number {index} is new and starts at "
+        outcome=f"The query must now have {count + 1} sources; number {index} is new and starts at "
         f"{parsed or 'its beginning'}.",
         changes=tuple(_reordered(view, order, parsed)),
         warnings=_plan_warnings(view),
@@ -77,13 +77,15 @@ def add_source(view: CheckpointView, at: str | None = None, offset: str = VOID_O
 
 
 def remove_source(view: CheckpointView, source: str) -> Plan:
-    """Forget a source; those after it move up by one."""
+    """Remove a source; the positions of those after it decrease by one."""
     newest = _newest(view, "remove-source")
     entry = view.entry(newest)
     position = position_of(entry, source)
     if len(entry.offsets) == 1:
-        raise SurgeryRefusedError("It is the only source. A query needs one: use a new checkpoint.")
-    what = f"Source {source} is forgotten at {entry.offsets[position] or 'its beginning'}"
+        raise SurgeryRefusedError(
+            "It is the only source, and a query needs at least one. Use a new checkpoint instead."
+        )
+    offset = entry.offsets[position] or "its beginning"
     if entry.source_ids is not None and not _is_positional(entry):
         changes = _remove_named(view, source)
     else:
@@ -92,17 +94,19 @@ def remove_source(view: CheckpointView, source: str) -> Plan:
         changes = _reordered(view, [i for i in range(count) if i != number], None)
     return Plan(
         operation=f"remove-source {source}",
-        outcome=f"{what}: the query is expected without it.",
+        outcome=f"Source {source}, at {offset}, is removed: the query must no longer have it.",
         changes=tuple(changes),
         warnings=_plan_warnings(view),
     )
 
 
 def reorder_sources(view: CheckpointView, order: Sequence[int]) -> Plan:
-    """Put the sources in another order: `2 0 1` makes what is number 2 now number 0."""
+    """Change the order of the sources: `2 0 1` makes source 2 the first one."""
     entry = view.entry(_newest(view, "reorder-sources"))
     if entry.source_ids is not None and not _is_positional(entry):
-        raise SurgeryRefusedError("The sources have names, so their order does not matter.")
+        raise SurgeryRefusedError(
+            "The sources have names, so their order does not matter. There is nothing to change."
+        )
     count = len(entry.offsets) if entry.source_ids is None else _positions(entry)
     if sorted(order) != list(range(count)):
         raise SurgeryRefusedError(
@@ -110,17 +114,17 @@ def reorder_sources(view: CheckpointView, order: Sequence[int]) -> Plan:
             f"{' '.join(map(str, range(count)))} once."
         )
     if list(order) == list(range(count)):
-        raise SurgeryRefusedError("That is the order they are in.")
+        raise SurgeryRefusedError("The sources are in this order already.")
     return Plan(
         operation=f"reorder-sources {' '.join(map(str, order))}",
-        outcome="The sources are expected in the new order: "
+        outcome="The query must have its sources in the new order: "
         + ", ".join(f"{new} was {old}" for new, old in enumerate(order)),
         changes=tuple(_reordered(view, list(order), None)),
     )
 
 
 def position_of(entry: OffsetSeq, source: str) -> int:
-    """The place of a source's offset in an entry, by number or name."""
+    """The position of a source's offset in an entry, given its number or name."""
     names = entry.source_names
     if source not in names:
         raise SurgeryRefusedError(f"There is no source {source!r}; there are {', '.join(names)}.")
@@ -128,7 +132,7 @@ def position_of(entry: OffsetSeq, source: str) -> int:
 
 
 def parse_offset(text: str) -> str | None:
-    """An offset as the log has it: JSON on one line, or None for `-`."""
+    """Normalize an offset to one line of JSON; None for `-`. Raises SurgeryRefusedError."""
     if text.strip() == VOID_OFFSET:
         return None
     try:
@@ -154,14 +158,14 @@ def _newest_committed(view: CheckpointView, operation: str) -> int:
     newest = _newest(view, operation)
     if view.is_planned:
         raise SurgeryRefusedError(
-            f"Batch {newest} is planned with the offsets it has and runs first on restart. Drop it "
-            f"first: penstock checkpoint replan {view.root} --yes"
+            f"Batch {newest} is planned and runs first on restart, with its recorded offsets. "
+            f"Remove its plan first: penstock checkpoint replan {view.root} --yes"
         )
     return newest
 
 
 def _cut_file_log(view: CheckpointView, directory: Path, new: str | None) -> list[Change]:
-    """For a file source: forget the files it saw after the new offset. Nothing for any other."""
+    """For a file source, delete the entries of its log after the new offset; else no change."""
     log = CompactibleLog.scan(directory)
     if not log.is_file_log:
         return []
@@ -172,14 +176,14 @@ def _cut_file_log(view: CheckpointView, directory: Path, new: str | None) -> lis
         )
     if number > log.newest:
         raise SurgeryRefusedError(
-            f"The file source has planned entries up to {log.newest} only; it cannot be put at "
-            f"{number}. Files it has not planned yet cannot be skipped this way."
+            f"The log of the file source has entries up to {log.newest} only, so the offset cannot "
+            f"be {number}. Files that are not in the log yet cannot be skipped with set-offset."
         )
     return delete_files(view.root, log.beyond(number))
 
 
 def _rewrite(view: CheckpointView, changed: Callable[[OffsetSeq], OffsetSeq]) -> list[Change]:
-    """Rewrite the newest two entries, the newest last: it is the one that counts."""
+    """Rewrite the newest two entries, the newest one last."""
     newest = view.newest_batch or 0
     changes: list[Change] = []
     for batch in (newest - 1, newest) if newest > 0 else (newest,):
@@ -194,7 +198,7 @@ def _rewrite(view: CheckpointView, changed: Callable[[OffsetSeq], OffsetSeq]) ->
 def _reordered(
     view: CheckpointView, order: Sequence[int | None], new_offset: str | None
 ) -> list[Change]:
-    """Rewrite entries and directories for a new order; None in it is a source that is new."""
+    """Rewrite entries and move directories for a new order; None in it is a new source."""
     counts = {len(view.entry(view.newest_batch or 0).offsets)}
 
     def changed(entry: OffsetSeq) -> OffsetSeq:
@@ -212,7 +216,8 @@ def _reordered(
             )
         if len(entry.offsets) not in counts:
             raise SurgeryRefusedError(
-                "The newest two entries differ in their number of sources. See what verify says."
+                "The newest two entries have different numbers of sources. Run penstock checkpoint "
+                f"verify {view.root} first."
             )
         return replace(
             entry,
@@ -223,7 +228,7 @@ def _reordered(
 
 
 def _moved_directories(view: CheckpointView, order: Sequence[int | None]) -> list[Change]:
-    """Move `sources/<n>` to where their sources are now, by way of a place of our own."""
+    """Rename `sources/<n>` for the new order, by way of a temporary directory."""
     root = view.root
     kept = {old: new for new, old in enumerate(order) if old is not None}
     existing = [p for p in (root / "sources").glob("*") if p.is_dir() and p.name.isdigit()]
@@ -246,12 +251,12 @@ def _add_named(
 ) -> Plan:
     if name is None or name in (entry.source_ids or ()):
         raise SurgeryRefusedError(
-            f"The sources have names ({', '.join(entry.source_ids or ())}): give the new one's "
-            "with --at."
+            f"The sources have names ({', '.join(entry.source_ids or ())}): give a new name with "
+            "--at."
         )
     if offset is None:
         raise SurgeryRefusedError(
-            "The sources have names: a new one needs no place in the checkpoint. Add it to the "
+            "The sources have names: a new one needs no entry in the checkpoint. Add it to the "
             "query and it starts at its beginning; give --offset to start it elsewhere."
         )
 
@@ -280,7 +285,7 @@ def _remove_named(view: CheckpointView, name: str) -> list[Change]:
 
 
 def _is_positional(entry: OffsetSeq) -> bool:
-    """Whether the names of an entry of format v2 are nothing but positions."""
+    """Whether all names in an entry of format v2 are positions."""
     return all(name.isdigit() for name in entry.source_ids or ())
 
 
@@ -298,8 +303,8 @@ def _offset_warnings(
     view: CheckpointView, source: str, old: str | None, new: str | None
 ) -> tuple[str, ...]:
     warnings = [
-        "Moved forward, the input in between is never processed; moved back, it is processed "
-        "again, in batches with new ids, and every sink will hold it twice."
+        "If the offset moves forward, the input in between is never processed. If it moves back, "
+        "that input is processed again, in batches with new ids, and every sink gets it twice."
     ]
     if not view.state.is_empty:
         warnings.append(
@@ -308,8 +313,8 @@ def _offset_warnings(
         )
     if old is not None and new is not None and _shape(old) != _shape(new):
         warnings.append(
-            f"{new} does not look like the offset of source {source} so far, {old}. A source given "
-            "an offset it cannot read fails on restart."
+            f"{new} has another form than the current offset of source {source}, {old}. A source "
+            "fails on restart if it cannot read its offset."
         )
     return tuple(warnings)
 
@@ -318,13 +323,13 @@ def _plan_warnings(view: CheckpointView) -> tuple[str, ...]:
     if view.state.is_empty:
         return ()
     return (
-        "This query keeps state. Sources may come and go below a stateful operator only while its "
-        "schema and the number and order of stateful operators stay as they are.",
+        "This query keeps state. Sources may be added or removed below a stateful operator only if "
+        "its schema and the number and order of stateful operators do not change.",
     )
 
 
 def _shape(offset: str) -> object:
-    """What two offsets of one source have in common: the type, and the keys of an object."""
+    """The type of an offset, or the keys if it is an object."""
     try:
         value = json.loads(offset)
     except ValueError:

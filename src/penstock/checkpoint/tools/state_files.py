@@ -1,9 +1,9 @@
-"""The files of the state stores: which versions are there, and what a version needs to be loaded.
+"""The files of the state stores: which versions exist, and which of them can be loaded.
 
     state/<operator>/<partition>/[<store>/]  N.delta  N.snapshot        HDFS-backed provider
                                              N.zip  N.changelog         RocksDB
                                              N_<id>.zip  N_<id>.changelog   RocksDB, format 2
-    state/<operator>/_metadata/              what the operator is
+    state/<operator>/_metadata/              the name and the stores of the operator
 
 Batch N reads version N and writes version N+1; version 0 is empty and has no file.
 """
@@ -39,7 +39,7 @@ class VersionFile:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it holds a whole version by itself, not only what changed in one."""
+        """Whether it has a whole version, not only the changes of one."""
         return self.kind in _COMPLETE
 
 
@@ -66,10 +66,11 @@ class StateStore:
         return [v for v in sorted(self.by_version) if self.can_load(v)]
 
     def can_load(self, version: int, unique_id: str | None = None) -> bool:
-        """Whether every file is there that loading a version takes.
+        """Whether every file exists that is needed to load a version.
 
-        That is a complete file of it, or its changes and all changes back to a complete file or
-        to version 0. `unique_id` narrows the newest of them to the file the commit log names.
+        That is a complete file of the version, or its changes and all earlier changes back to a
+        complete file or to version 0. With `unique_id`, from the commit log, the files of the
+        version itself must have this id.
         """
         wanted, wanted_id = version, unique_id
         while wanted > 0:
@@ -89,7 +90,7 @@ class StateStore:
         return [f for f in self.files if f.version > version]
 
     def file_names_beyond(self, version: int) -> list[Path]:
-        """All files that belong to later versions, checksums and temporary files included."""
+        """All files of later versions, including checksum and temporary files."""
         found = []
         for path in sorted(self.path.iterdir()):
             match = _NAMED_AFTER_VERSION.match(path.name)
@@ -100,7 +101,7 @@ class StateStore:
 
 @dataclass(frozen=True)
 class StateOperator:
-    """A stateful operator: what its metadata says it is, and its stores on disk."""
+    """A stateful operator: its metadata, and its stores on disk."""
 
     id: int
     path: Path
@@ -115,7 +116,7 @@ class StateOperator:
 
     @property
     def provider(self) -> str:
-        """`HDFS-backed` or `RocksDB`, by the files on disk; `unknown` where there are none."""
+        """`HDFS-backed` or `RocksDB`, from the files on disk; `unknown` if there are none."""
         kinds = {file.kind for store in self.stores for file in store.files}
         if not kinds:
             return "unknown"
@@ -130,7 +131,10 @@ class StateOperator:
     def missing(
         self, version: int, partitions: int | None, ids: UniqueIds | None = None
     ) -> list[str]:
-        """What stands in the way of loading a version, one text a store; empty if nothing does."""
+        """The stores, as paths, from which a version cannot be loaded.
+
+        `partitions` is the number of partitions if the operator's metadata does not have it.
+        """
         if version <= 0:
             return []
         expected = self.recorded_partitions or partitions or len(self.partitions)
@@ -148,7 +152,7 @@ class StateOperator:
 
 
 UniqueIds = Mapping[int, tuple[tuple[str, ...], ...]]
-"""Operator -> partition -> the ids of its stores' newest files, as the commit log has them."""
+"""Operator -> partition -> the ids of its stores' newest files, from the commit log."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ class StateFiles:
 
     @classmethod
     def scan(cls, root: Path) -> StateFiles:
-        """Read the directory. A missing one is a query without state."""
+        """List the directory. If it does not exist, the query has no state."""
         children = sorted(root.iterdir()) if root.is_dir() else []
         operators = [_operator(path) for path in children if _is_number(path)]
         operators.sort(key=lambda operator: operator.id)
@@ -183,9 +187,9 @@ class StateFiles:
         ]
 
     def paths_beyond(self, version: int) -> list[Path]:
-        """Every file written for later versions, and operator metadata of later batches.
+        """All files of later versions, and the operator metadata of later batches.
 
-        Batch N writes version N+1, so metadata of a batch at or above `version` is later.
+        Batch N writes version N+1, so the metadata of batch `version` is the first to be included.
         """
         found = []
         for operator in self.operators:
@@ -195,7 +199,7 @@ class StateFiles:
         return found
 
     def complete_beyond(self, version: int) -> list[VersionFile]:
-        """The files that hold a whole later version, which Spark would load without a question."""
+        """The files with a whole later version, which Spark would load without a check."""
         return [
             file
             for operator in self.operators
@@ -251,7 +255,7 @@ def _version_files(directory: Path) -> tuple[VersionFile, ...]:
 
 
 def _operator_metadata(directory: Path) -> dict[str, Any]:
-    """What the operator wrote about itself; empty where it wrote nothing that can be read."""
+    """The metadata of an operator; empty if there is none or it cannot be read."""
     numbered = directory / "v2"
     later = [p for p in numbered.iterdir() if _is_number(p)] if numbered.is_dir() else []
     path = max(later, key=lambda p: int(p.name)) if later else directory / "metadata"

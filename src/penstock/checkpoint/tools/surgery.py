@@ -1,8 +1,8 @@
-"""Moving a checkpoint in time: rewind to a batch, plan a batch anew, skip a batch.
+"""Plans commands on batches: rewind to a batch, plan a batch anew, skip a batch.
 
-Nothing here changes a file: a Plan is made, or SurgeryRefusedError raised. What is deleted goes in
-this order: state, the logs of sources, the two logs from their newest entry down. A command that is
-interrupted in between thus leaves a checkpoint that refuses to run, never one that runs wrongly.
+The functions return a Plan or raise SurgeryRefusedError; they change no file. Deletions are in this
+order: state, the logs of sources, the two logs from their newest entry down. If a command is
+interrupted, the checkpoint therefore refuses to run rather than producing wrong results.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SINK_LOG = "_spark_metadata"
 
 
 def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
-    """Make the next run continue after batch `to`, which counts as committed.
+    """Make the next run continue after batch `to`, which must be committed.
 
-    Refused unless the checkpoint still holds the two offset entries, the commit and, for a query
-    with state, every state store's version that going on from there takes, and unless those entries
-    are of the sources as they are now. `sink` is the output
-    directory of a file sink whose own log is to be cut back with the checkpoint.
+    Raises SurgeryRefusedError if the two offset entries, the commit or, for a query with state, the
+    state versions that the restart needs do not exist any more, or if the entries belong to other
+    sources than the query has now. `sink` is the output directory of a file sink whose own log is
+    to be cut back too.
     """
     newest = view.newest_batch
     if newest is None:
@@ -51,7 +51,7 @@ def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
 
 
 def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
-    """Drop the planned, uncommitted batch, so that it is planned anew with the limits of then."""
+    """Remove the planned, uncommitted batch, so that the next run plans it with new limits."""
     batch = _planned_batch(view, "replan")
     if batch > 0:
         require_target(view, batch - 1)
@@ -66,10 +66,10 @@ def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
 
 
 def skip(view: CheckpointView) -> Plan:
-    """Mark the planned batch as done without running it: its input is passed over for good.
+    """Commit the planned batch without running it: its input is never processed.
 
-    The watermark stays where the batch had it. With state, refused unless the batch has already
-    written its version of every store, because the batch after it needs that version.
+    The watermark does not advance. For a query with state, raises SurgeryRefusedError unless the
+    batch has already written its version of every store, because the next batch needs that version.
     """
     batch = _planned_batch(view, "skip")
     entry = view.entry(batch)
@@ -81,15 +81,15 @@ def skip(view: CheckpointView) -> Plan:
         raise SurgeryRefusedError(
             f"Batch {batch} cannot be skipped: this query keeps state, and batch {batch + 1} would "
             f"need version {batch + 1} of it, which batch {batch} has not written ("
-            f"{listed(missing)}). Only running a batch writes state. Let it run with less to do "
-            f"(penstock checkpoint replan), or move its source's offset past the bad input "
+            f"{listed(missing)}). Only running a batch writes state. Make the batch smaller "
+            "(penstock checkpoint replan), or move the offset of its source past the bad input "
             "(replan, then set-offset)."
         )
     if before is not None and before.state_unique_ids:
         raise SurgeryRefusedError(
-            f"Batch {batch} cannot be skipped: its commit would have to name the state files that "
-            "belong to it (commit log v2), and only running the batch tells which those are. Use "
-            "replan, then set-offset to move the source past the bad input."
+            f"Batch {batch} cannot be skipped: its commit would have to list the ids of its state "
+            "files (commit log v2), which are known only when the batch has run. Use replan, then "
+            "set-offset to move the source past the bad input."
         )
     watermark = entry.metadata.batch_watermark_ms if entry.metadata else 0
     commit = CommitMetadata(
@@ -121,17 +121,17 @@ def _planned_batch(view: CheckpointView, operation: str) -> int:
     if newest > 0 and committed != newest - 1:
         raise SurgeryRefusedError(
             f"Batch {newest} is planned but the newest commit is {committed}, not {newest - 1}. "
-            "See what verify says first."
+            f"Run penstock checkpoint verify {view.root} first."
         )
     return newest
 
 
 def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
-    """Delete whatever batches later than `batch` left behind; batch -1 for all of them."""
+    """Delete all files of batches later than `batch`; with -1, those of all batches."""
     root = view.root
     changes: list[Change] = []
     if batch < 0 and not view.state.is_empty:
-        # A new query refuses to start on a state directory that is not empty.
+        # A new query does not start if the state directory is not empty.
         changes.append(Change(Kind.DELETE, "state"))
     else:
         changes += delete_files(root, view.state.paths_beyond(batch + 1))
@@ -146,7 +146,7 @@ def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
 
 
 def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> list[Change]:
-    """Delete checksums without a file that would keep Spark from writing the entries to come."""
+    """Delete checksum files without a file: Spark could not write the next entries."""
     last = {view.root / "offsets": batch, view.root / "commits": batch}
     for directory in source_directories(view):
         number = log_offset(offset_of(end, directory.name)) if end else -1
@@ -162,23 +162,22 @@ def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> 
 
 
 def number_of(file: Path) -> int | None:
-    """The number of a log entry's file, compacted or not; None for any other file."""
+    """The number in the name of a log entry's file, compact or not; None for other files."""
     digits = file.name.removesuffix(COMPACT_SUFFIX)
     return int(digits) if digits.isdigit() else None
 
 
 def is_ahead(file: Path) -> bool:
-    """Whether a file of a log is one that is yet to be written; never for a file of the state."""
+    """Whether a file has the name of a log entry that will be written in the future."""
     of_log = file.parent.name in ("offsets", "commits") or file.parent.parent.name == "sources"
     number = number_of(file)
     return of_log and number is not None and number > CompactibleLog.scan(file.parent).newest
 
 
 def _cut_sources(view: CheckpointView, end: OffsetSeq | None) -> list[Change]:
-    """Delete the entries of file sources' own logs beyond an entry's offsets.
+    """Delete the entries of file sources' own logs after an entry's offsets.
 
-    A file source takes the files in its log for seen. Left there, they would all go into the next
-    batch at once, whatever the limits.
+    If they were kept, all their files would be in the next batch, whatever the read limits.
     """
     changes: list[Change] = []
     for directory in source_directories(view):
@@ -192,13 +191,13 @@ def _cut_sources(view: CheckpointView, end: OffsetSeq | None) -> list[Change]:
 
 
 def source_directories(view: CheckpointView) -> list[Path]:
-    """The directories that sources keep their own files in."""
+    """The directories of the sources' own files."""
     parent = view.root / "sources"
     return sorted(p for p in parent.iterdir() if p.is_dir()) if parent.is_dir() else []
 
 
 def offset_of(entry: OffsetSeq, source: str) -> str | None:
-    """The offset of a source, by its number or, where sources are named, its name."""
+    """The offset of a source, given its number or, in an entry with names, its name."""
     if entry.source_ids is not None:
         by_name = dict(zip(entry.source_ids, entry.offsets, strict=True))
         return by_name.get(source)
@@ -218,20 +217,20 @@ def _cut_sink(view: CheckpointView, sink: Path | None, batch: int) -> list[Chang
 def _sink_warnings(first: int, last: int, sink: Path | None) -> tuple[str, ...]:
     batches = f"batch {first}" if first == last else f"batches {first} to {last}"
     again = (
-        f"The sink may already hold {batches}. A sink that does not remember batch ids "
-        "(foreachBatch, foreach, Kafka, console) will be given them again: expect duplicates there."
+        f"The sink may already have {batches}. A sink that does not remember batch ids "
+        "(foreachBatch, foreach, Kafka, console) will get them again: expect duplicates there."
     )
     if sink is not None:
         return (
             again,
             f"The log of {sink} is cut back too. The data files of {batches} stay on disk: Spark "
-            "does not read files that the log does not name, other readers will.",
+            "does not read files that are not in the log, other readers do.",
         )
     return (
         again,
         f"DATA LOSS with a sink that remembers batch ids: a file sink (parquet, json, csv, ...) "
         f"SKIPS every batch up to the newest in its {SINK_LOG}, a Delta sink every batch this "
-        f"query id has written. {batches.capitalize()} planned anew may hold other rows than "
+        f"query id has written. {batches.capitalize()} planned anew may have other rows than "
         "before; those rows would never be written. Remedy: for a file sink, repeat with --sink "
         "OUTPUT_DIRECTORY to cut its log back as well, or write to a new directory; for Delta, "
         "remove the rows and use penstock checkpoint fork --at, which gives a new query id.",

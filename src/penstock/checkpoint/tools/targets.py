@@ -1,4 +1,4 @@
-"""After which batches a checkpoint can be continued, and why not after the others."""
+"""The batches that a checkpoint can be rewound to, and why it cannot for the others."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Targets:
 
     @property
     def oldest_entry(self) -> int:
-        """The oldest entry of the offset log that is of the sources as they are now.
+        """The oldest entry of the offset log with the current sources.
 
-        A change of sources rewrites the newest two entries.
+        A command that changes the sources rewrites the newest two entries only.
         """
         newest = self._change.newest[0] if self._change else None
         return max((newest or 0) - 1, 0)
@@ -39,7 +39,7 @@ class Targets:
         )
 
     def missing_entries(self, batch: int) -> str | None:
-        """Which of the entries cannot be had that a restart after a batch reads."""
+        """The message if an entry that a restart after a batch reads is missing or unreadable."""
         try:
             self._view.commit(batch)
             for read in _read_after(batch):
@@ -50,23 +50,23 @@ class Targets:
         return None
 
     def _other_sources(self, batch: int) -> str | None:
-        """Which of the entries is of other sources than the query has now.
+        """The message if an entry that a restart reads belongs to other sources than the current.
 
-        The files that the sources of then kept for themselves have been moved or deleted since.
+        The own files of the earlier sources were moved or deleted by the change.
         """
         oldest = min(_read_after(batch))
         if self._change is not None and oldest < self.oldest_entry:
             return (
                 f"`{self._change.operation}` changed the sources at batch "
-                f"{self._change.newest[0]}, and offsets/{oldest} is from before. If no batch has "
-                f"run since, penstock checkpoint undo {self._view.root} takes the change back."
+                f"{self._change.newest[0]}, and offsets/{oldest} is older. If no batch has run "
+                f"since, undo the change: penstock checkpoint undo {self._view.root}"
             )
         for read in _read_after(batch):
             entry = self._view.entry(read)
             if self._now is not None and not _is_of_sources(entry, self._now):
                 return (
-                    f"offsets/{read} is of the sources {', '.join(entry.source_names)}; now they "
-                    f"are {', '.join(self._now.source_names)}."
+                    f"offsets/{read} has the sources {', '.join(entry.source_names)}; the query "
+                    f"now has {', '.join(self._now.source_names)}."
                 )
         return None
 
@@ -86,26 +86,26 @@ def possible_targets(view: CheckpointView) -> list[int]:
 
 
 def require_target(view: CheckpointView, batch: int) -> None:
-    """Raise SurgeryRefusedError, saying why, if a checkpoint cannot be continued after a batch."""
+    """Raise SurgeryRefusedError, with the reason, if a rewind to a batch is not possible."""
     targets = Targets(view)
     _refuse(targets, batch, targets.obstacle(batch))
 
 
 def require_entries(view: CheckpointView, batch: int) -> None:
-    """Raise SurgeryRefusedError if entries are missing that a restart after a batch reads."""
+    """Raise SurgeryRefusedError if an entry that a restart after a batch reads is missing."""
     targets = Targets(view)
     _refuse(targets, batch, targets.missing_entries(batch))
 
 
 def recorded_partitions(entry: OffsetSeq) -> int | None:
-    """The number of state partitions that an entry has frozen; None where it has none."""
+    """The number of state partitions recorded in an entry; None if it is not recorded."""
     conf = entry.metadata.conf if entry.metadata else {}
     text = conf.get("spark.sql.shuffle.partitions", "")
     return int(text) if text.isdigit() else None
 
 
 def listed(paths: list[str]) -> str:
-    """The first few of some paths, for a message."""
+    """The first three paths and the number of the others, for a message."""
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
@@ -113,7 +113,7 @@ def _refuse(targets: Targets, batch: int, why: str | None) -> None:
     if why is None:
         return
     possible = targets.possible()
-    instead = f"It can be after {ranges(possible)}." if possible else "Nor after any other batch."
+    instead = f"Possible batches: {ranges(possible)}." if possible else "No batch is possible."
     raise SurgeryRefusedError(
         f"The checkpoint cannot be continued after batch {batch}: {why} {instead}"
     )
@@ -125,7 +125,7 @@ def _read_after(batch: int) -> tuple[int, ...]:
 
 
 def _last_change_of_sources(view: CheckpointView) -> Backup | None:
-    """The command that changed the sources last and has not been undone."""
+    """The last command that changed the sources and was not undone."""
     changes = [
         backup
         for backup in backups_of(view.root)
@@ -135,7 +135,7 @@ def _last_change_of_sources(view: CheckpointView) -> Backup | None:
 
 
 def _sources_now(view: CheckpointView) -> OffsetSeq | None:
-    """The newest entry that agrees about the sources with the one before it, as a restart needs."""
+    """The newest entry whose sources match those of the entry before it."""
     entries = view.offsets.entries
     for batch in sorted(entries, reverse=True):
         before = entries.get(batch - 1)
@@ -145,10 +145,10 @@ def _sources_now(view: CheckpointView) -> OffsetSeq | None:
 
 
 def _is_of_sources(entry: OffsetSeq, now: OffsetSeq) -> bool:
-    """Whether a query with the sources of one entry can read another.
+    """Whether a query with the sources of `now` can read `entry`.
 
-    Without ids every source has its place. With ids those that have no offset yet are left out,
-    and names that the query no longer has are passed over.
+    Without names the number of sources must be the same. With names it need not: sources without an
+    offset are not in an entry, and names that the query does not have are ignored.
     """
     if entry.source_ids is None and now.source_ids is None:
         return len(entry.offsets) == len(now.offsets)

@@ -1,4 +1,4 @@
-"""Checking a checkpoint against every rule that a restart relies on, before the restart does."""
+"""Checks a checkpoint against every rule that a restart depends on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_READ = "does not read it on restart"
 
 
 def verify(view: CheckpointView) -> Verification:
-    """Apply every check. Nothing is changed."""
+    """Run every check, without changing anything."""
     checks = (
         _check_interrupted,
         _check_metadata,
@@ -53,14 +53,14 @@ def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
             Severity.ERROR,
             view.relative(command.backup),
             f"`penstock checkpoint {command.operation}` was interrupted.",
-            "runs on whatever it finds, half changed",
+            "runs on the partly changed checkpoint",
             "the same",
             f"penstock checkpoint undo {view.root} --yes",
         )
 
 
 def _check_metadata(view: CheckpointView) -> Iterator[Finding]:
-    """Rule 6: the query id is there if anything else is."""
+    """Rule 6: there is a query id if there are log entries."""
     try:
         metadata = StreamMetadata.read(view.directory.files)
     except CheckpointError as exc:
@@ -80,7 +80,7 @@ def _check_metadata(view: CheckpointView) -> Iterator[Finding]:
             "metadata",
             "The file with the query's id is missing, but there are log entries.",
             "4.2 and newer fail: Checkpoint location ... is in an inconsistent state: the metadata "
-            "file is missing but offset and/or commit logs contain data. Older versions take a new "
+            "file is missing but offset and/or commit logs contain data. Older versions use a new "
             "id, and a sink that remembers query ids writes old batches again",
             "fails with the message of 4.2",
             'restore the file, or write {"id":"<uuid>"} with the id that the progress of earlier '
@@ -120,7 +120,7 @@ def _check_newest_entries(view: CheckpointView) -> Iterator[Finding]:
 
 def _unreadable(view: CheckpointView, log: str, batch: int, why: str) -> Finding:
     path = view.root / log / str(batch)
-    what = "empty" if path.stat().st_size == 0 else "torn or garbage"
+    what = "empty" if path.stat().st_size == 0 else "truncated or damaged"
     remedy = f"restore {path} from a backup"
     if log == "commits":
         remedy = f"move {path} away: batch {batch} then runs again, with the same offsets and id"
@@ -155,7 +155,7 @@ def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
             Severity.WARNING,
             "commits",
             f"No batch is committed, although batch {newest} is planned.",
-            f"logs `no commit log present` and runs batch {newest}; takes batch {newest - 1} for "
+            f"logs `no commit log present` and runs batch {newest}; treats batch {newest - 1} as "
             "done",
             _SAME,
             f"if batch {newest - 1} was not done, its input is lost: restore commits/",
@@ -167,7 +167,7 @@ def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
             f"Batch {newest} is planned, but the newest commit is {committed}. Batches "
             f"{committed + 1} to {newest - 1} have no commit.",
             f"warns: Batch completion log latest batch id is {committed}, which is not trailing "
-            f"batchid {newest} by one; then runs batch {newest} and takes those between for done",
+            f"batchid {newest} by one; then runs batch {newest} and treats those between as done",
             _SAME,
             "if they were done, nothing (asynchronous progress tracking leaves this); if not, "
             f"penstock checkpoint rewind {view.root} --to {committed} --yes",
@@ -175,7 +175,7 @@ def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
 
 
 def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
-    """Rule 8: entries agree about the sources. A restart reads the newest two."""
+    """Rule 8: the newest two entries, which a restart reads, have the same number of sources."""
     newest = view.newest_batch
     if newest is None:
         return
@@ -207,12 +207,12 @@ def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
             f"Entries up to this one have another number of sources than now ({now}).",
             _NOT_READ,
             _NOT_READ,
-            "none; no rewind to there, since the query has other sources now",
+            "none; a rewind to them is not possible, since the query has other sources now",
         )
 
 
 def _check_history(view: CheckpointView) -> Iterator[Finding]:
-    """Entries that no restart reads, but a rewind would."""
+    """Checks the older entries, which a rewind reads but a restart does not."""
     ids = view.offsets.ids
     recent = set(ids[-2:])
     for batch, why in view.offsets.failures.items():
@@ -230,12 +230,17 @@ def _check_history(view: CheckpointView) -> Iterator[Finding]:
 
 def _old_entry(file: str, problem: str) -> Finding:
     return Finding(
-        Severity.WARNING, file, problem, _NOT_READ, _NOT_READ, "none; no rewind to there any more"
+        Severity.WARNING,
+        file,
+        problem,
+        _NOT_READ,
+        _NOT_READ,
+        "none; a rewind to this entry is not possible",
     )
 
 
 def _check_watermark(view: CheckpointView) -> Iterator[Finding]:
-    """Rule 4: the watermark never goes back, within the offset log or from a commit to the next."""
+    """Rule 4: the watermark never decreases from one entry of the two logs to the next."""
     reached, where = 0, ""
     for batch in view.offsets.ids:
         entry, commit = view.offsets.entries.get(batch), view.commits.entries.get(batch)
@@ -245,8 +250,8 @@ def _check_watermark(view: CheckpointView) -> Iterator[Finding]:
                 yield Finding(
                     Severity.WARNING,
                     f"offsets/{batch}",
-                    f"The watermark goes back, from {reached} in {where} to {watermark}.",
-                    "goes on with the larger of the newest two; rows may be counted as late that "
+                    f"The watermark decreases, from {reached} in {where} to {watermark}.",
+                    "continues with the larger of the newest two; rows may be dropped as late that "
                     "were not, or state kept longer",
                     _SAME,
                     "none if the query was rewound or its watermark changed; else two queries have "
@@ -258,7 +263,7 @@ def _check_watermark(view: CheckpointView) -> Iterator[Finding]:
 
 
 def _rewind_remedy(view: CheckpointView, otherwise: str) -> str:
-    """A rewind to the newest batch that allows it; else the other thing."""
+    """`otherwise`, and a rewind to the newest possible batch, if there is one."""
     targets = possible_targets(view)
     if not targets:
         return otherwise

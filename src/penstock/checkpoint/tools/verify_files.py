@@ -1,4 +1,4 @@
-"""The checks of files beside the two logs: checksums, state, the logs of sources, leftovers."""
+"""Checks of other files than the two logs: checksums, state, logs of sources, leftovers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError
 
 _SAME = "the same"
-_IGNORES = "does not look at it"
+_IGNORES = "ignores it"
 _SCHEMA_PATH = re.compile(r'"file:([^"]*/_stateSchema/[^"]*)"')
 
 
 def check_checksums(view: CheckpointView) -> Iterator[Finding]:
-    """Checksum twins that disagree with their files, or have none."""
+    """Checksum files that do not match their file, or whose file does not exist."""
     for twin in sorted(view.root.rglob(".*.crc")):
         if OWN_DIRECTORY in twin.relative_to(view.root).parts or not twin.is_file():
             continue
@@ -37,13 +37,15 @@ def check_checksums(view: CheckpointView) -> Iterator[Finding]:
 
 
 def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
-    """A twin without its file blocks the name: Spark takes the refusal for another query."""
+    """A checksum file without its file. Hadoop then refuses to create the file, and Spark reports
+    that as a concurrent query.
+    """
     directory = view.relative(file.parent)
     if not is_ahead(file):
         return Finding(
             Severity.INFO,
             view.relative(twin),
-            "The checksum of a file that is not there.",
+            "The checksum of a file that does not exist.",
             _IGNORES,
             _IGNORES,
             f"none, or rm {twin}",
@@ -53,30 +55,32 @@ def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
     return Finding(
         Severity.ERROR,
         view.relative(twin),
-        f"The checksum of {file.name}, which is yet to be written: a file was removed without it.",
+        f"The checksum of {file.name}, which does not exist: a file was removed without it.",
         f"fails when it writes {directory}/{file.name}: {message}",
-        "removes it and goes on" if own else "may fail the same way, since Spark writes this file",
+        "removes it and continues"
+        if own
+        else "may fail the same way, since Spark writes this file",
         f"rm {twin}",
     )
 
 
 def _disagreeing(view: CheckpointView, file: Path, twin: Path, why: str) -> Finding:
-    """Spark reads RocksDB's files through a file system that compares, all others without."""
+    """A checksum mismatch. Spark verifies checksums for RocksDB's files only."""
     compared = file.suffix in (".zip", ".sst")
     return Finding(
         Severity.ERROR if compared else Severity.WARNING,
         view.relative(twin),
-        f"{view.relative(file)} does not pass its check: {why}.",
+        f"{view.relative(file)} does not match its checksum file: {why}.",
         "fails when it loads the file: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED]"
         if compared
-        else "reads the file all the same",
+        else "reads the file, without verifying it",
         "may fail the same way" if compared else _SAME,
         f"if the file was edited on purpose, rm {twin}; else the file is damaged: restore it",
     )
 
 
 def check_state(view: CheckpointView) -> Iterator[Finding]:
-    """The version that the next batch reads can be loaded, and none lies ahead of the logs."""
+    """The state version of the next batch can be loaded, and there are no later versions."""
     version = view.next_batch
     newest = view.newest_batch
     entry = view.offsets.entries.get(newest) if newest is not None else None
@@ -98,10 +102,10 @@ def check_state(view: CheckpointView) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR,
             stale,
-            f"State of version {ahead[0].version} is on disk, but the logs know of no batch that "
-            f"wrote it ({len(ahead)} such files). Entries of the logs were removed by hand.",
-            f"runs; but once it has come to version {ahead[0].version} and restarts, it loads this "
-            "file instead of what it wrote itself: results are silently wrong",
+            f"State of version {ahead[0].version} exists, but the logs have no batch that wrote it "
+            f"({len(ahead)} such files). Log entries were removed by hand.",
+            f"runs; but when it has reached version {ahead[0].version} and restarts, it loads this "
+            "file instead of its own: results are silently wrong",
             _SAME,
             _rewind_to_newest(view),
         )
@@ -147,7 +151,7 @@ def _missing_state(
 def _missing_tables(
     view: CheckpointView, operator: StateOperator, version: int
 ) -> Iterator[Finding]:
-    """RocksDB keeps its tables beside the zip of a version, which only lists them."""
+    """The SST files that the zip of a RocksDB version lists exist."""
     for store in operator.stores:
         complete = [f for f in store.files if f.kind == "zip" and f.version <= version]
         if not complete:
@@ -176,7 +180,7 @@ def _lost_tables(path: Path, directory: Path) -> str | None:
     except (zipfile.BadZipFile, ValueError, OSError) as exc:
         return f"The snapshot cannot be read: {exc}."
     lost = [name for name in names if not (directory / name).exists()]
-    return f"It needs SSTs/{lost[0]}, which is not there." if lost else None
+    return f"It needs SSTs/{lost[0]}, which does not exist." if lost else None
 
 
 def _rewind_to_newest(view: CheckpointView) -> str:
@@ -187,7 +191,7 @@ def _rewind_to_newest(view: CheckpointView) -> str:
 
 
 def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
-    """Operator metadata names schema files by full path, which a plain copy leaves behind."""
+    """The schema files in operator metadata, which have full paths, are in this checkpoint."""
     for path in sorted(view.root.glob("state/*/_metadata/v2/*")):
         if not path.name.isdigit():
             continue
@@ -199,8 +203,8 @@ def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
             yield Finding(
                 Severity.ERROR if gone else Severity.WARNING,
                 view.relative(path),
-                f"It names the state's schema in another directory: {target}. This checkpoint is a "
-                "plain copy.",
+                f"It refers to a state schema in another directory: {target}. This checkpoint was "
+                "copied without adjusting the path.",
                 f"fails: File file:{target} does not exist"
                 if gone
                 else "reads the other directory's file",
@@ -211,7 +215,7 @@ def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
 
 
 def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
-    """A file source's own log holds everything that the next batch asks of it."""
+    """The own log of a file source has all entries that the next batch needs."""
     newest = view.newest_batch
     entry = view.offsets.entries.get(newest) if newest is not None else None
     if newest is None or entry is None:
@@ -234,7 +238,7 @@ def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
                 yield Finding(
                     Severity.ERROR,
                     view.relative(log.files[number]),
-                    f"The source's log entry is torn or garbage: {exc}",
+                    f"The source's log entry is truncated or damaged: {exc}",
                     "fails when the source starts: Incomplete log file, or a JSON error",
                     _SAME,
                     _newest_entry_remedy(log, number, end),
@@ -242,7 +246,7 @@ def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
 
 
 def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
-    """The files of the batch that runs again are there. Only a local disk is looked at."""
+    """The input files of the planned batch exist. Only local files are checked."""
     newest = view.newest_batch
     entry = view.offsets.entries.get(newest) if newest is not None else None
     if newest is None or entry is None or not view.is_planned:
@@ -257,7 +261,7 @@ def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
         try:
             planned = log.entries_between(start, end)
         except CheckpointError:
-            continue  # told by the check of the log itself
+            continue  # reported by check_file_sources
         paths = [path for file in planned if (path := _local_path(str(file.get("path"))))]
         lost = [path for path in paths if not path.exists()]
         if lost:
@@ -265,7 +269,7 @@ def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
 
 
 def _local_path(uri: str) -> Path | None:
-    """The path behind the URI in an entry of a file source's log; None if it is not local."""
+    """The local path of a URI in a file source's log; None if it is not local."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme in ("", "file") and not parts.netloc else None
 
@@ -275,11 +279,10 @@ def _lost_input(view: CheckpointView, directory: Path, batch: int, lost: list[Pa
     return Finding(
         Severity.ERROR,
         view.relative(directory),
-        f"Batch {batch} is planned with {lost[0]}{more}, which is not there any more.",
-        f"finishes batch {batch} without the rows of the file, and says nothing",
+        f"Batch {batch} is planned with {lost[0]}{more}, which does not exist any more.",
+        f"finishes batch {batch} without the rows of the file, silently",
         _SAME,
-        f"put the file back before the restart, or accept that the rows of batch {batch} in it are "
-        "lost",
+        f"restore the file before the restart, or accept that its rows in batch {batch} are lost",
     )
 
 
@@ -302,7 +305,7 @@ def _newest_entry_remedy(log: CompactibleLog, number: int, end: int) -> str:
 
 
 def check_leftovers(view: CheckpointView) -> Iterator[Finding]:
-    """Temporary files of writes that never finished."""
+    """Temporary files of writes that were interrupted."""
     for path in sorted(view.root.rglob("*.tmp")):
         if OWN_DIRECTORY in path.relative_to(view.root).parts:
             continue

@@ -1,4 +1,4 @@
-"""A local checkpoint as the tools see it, read leniently: a broken one can be looked into."""
+"""Reads a local checkpoint for the commands, also a damaged one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PARTS = ("metadata", "offsets", "commits", "state", "sources")
 
 @dataclass(frozen=True)
 class LogContent(Generic[T]):
-    """A log as far as it can be read: its entries, and why the others cannot be."""
+    """The readable entries of a log, and the errors of the others."""
 
     entries: dict[int, T]
     failures: dict[int, str]
 
     @property
     def ids(self) -> list[int]:
-        """All batch ids that have a file, ascending, readable or not."""
+        """The ids of all batches with a file, readable or not, ascending."""
         return sorted({*self.entries, *self.failures})
 
     @property
@@ -39,10 +39,10 @@ class LogContent(Generic[T]):
 
 
 class CheckpointView:
-    """The checkpoint in a local directory. What was read once is not read again."""
+    """The checkpoint in a local directory. Every file is read at most once."""
 
     def __init__(self, location: str | Path) -> None:
-        """Raises CheckpointError if there is nothing at `location` that looks like a checkpoint."""
+        """Raises CheckpointError if `location` is not a directory with parts of a checkpoint."""
         self.root = local_path(location)
         if not self.root.is_dir():
             raise CheckpointError(f"There is no directory {self.root}.")
@@ -66,7 +66,7 @@ class CheckpointView:
 
     @property
     def query_id(self) -> str | None:
-        """The query's id; None where the file is missing or cannot be read."""
+        """The query id; None if the file does not exist or cannot be read."""
         try:
             metadata = StreamMetadata.read(self.directory.files)
         except CheckpointError:
@@ -75,7 +75,7 @@ class CheckpointView:
 
     @property
     def newest_batch(self) -> int | None:
-        """The newest batch that was planned; None on a new checkpoint."""
+        """The newest planned batch; None if there is none."""
         return self.offsets.newest
 
     @property
@@ -93,29 +93,29 @@ class CheckpointView:
         return newest if self.is_planned else newest + 1
 
     def entry(self, batch_id: int) -> OffsetSeq:
-        """An entry of the offset log. Raises CheckpointError, saying why, if it cannot be had."""
+        """An entry of the offset log. Raises CheckpointError if it is missing or unreadable."""
         return _entry(self.offsets, batch_id, f"{self.root}/offsets/{batch_id}")
 
     def commit(self, batch_id: int) -> CommitMetadata:
-        """An entry of the commit log. Raises CheckpointError, saying why, if it cannot be had."""
+        """An entry of the commit log. Raises CheckpointError if it is missing or unreadable."""
         return _entry(self.commits, batch_id, f"{self.root}/commits/{batch_id}")
 
     def relative(self, path: Path) -> str:
-        """How a file is called in reports: from the root of the checkpoint."""
+        """A path relative to the checkpoint, for reports; absolute if it is outside."""
         return (
             path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
         )
 
 
 def local_path(location: str | Path) -> Path:
-    """The local directory a location means. Raises CheckpointError for any other file system."""
+    """The directory of a path or `file:` URI. Raises CheckpointError for other file systems."""
     text = str(location)
     if text.startswith("file:"):
         text = "/" + text[len("file:") :].lstrip("/")
     elif "://" in text:
         raise CheckpointError(
-            f"{text} is not a local path. These commands need no JVM and so read local "
-            "directories only: copy the checkpoint here, and back after a change."
+            f"{text} is not a local path. These commands use no JVM, so they read local "
+            "directories only: copy the checkpoint to this machine, and back after a change."
         )
     return Path(text).absolute()
 
