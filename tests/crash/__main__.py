@@ -1,8 +1,8 @@
-"""`make crash N=50`: so many kills of real pipelines on real Spark, and what was left.
+"""`make crash N=50`: kills pipelines on Spark N times and checks their output.
 
     python -m tests.crash [N] [--seed SEED]
 
-The exit code is 0 if nothing was lost, nothing was written twice and the logs were in order.
+The exit code is 0 if no row was lost or written twice and the logs were consistent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _lives(count: int, seed: int) -> list[tuple[str, list[Kill]]]:
-    """The kills of each pipeline in their order, so many on one checkpoint."""
+    """The kills of each pipeline in order, split by checkpoint."""
     lives = []
     chosen = choose_kills(count, seed)
     for name in PIPELINES:

@@ -1,9 +1,9 @@
-"""Kills a real pipeline on real Spark, again and again, and looks at what is left.
+"""Kills a pipeline on Spark repeatedly and checks its logs and output.
 
-A life is one pipeline on one checkpoint. Before each run some input arrives; each run but the last
-is killed with SIGKILL, at a point of the protocol or at a random moment; the last one ends by
-itself. After each kill the logs must be such that recovery is possible and the output must hold
-nothing twice; at the end every planned batch is committed and the output is what the input says.
+A `Life` is one pipeline on one checkpoint. Before each run some input arrives. Each run but the
+last is killed with SIGKILL, at a fault point or at a random moment; the last one ends by itself.
+After each kill recovery must be possible and the output must have no duplicates. At the end every
+planned batch must be committed and the output must match the input.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LETTING_GO = {FaultPoint.BEFORE_SOURCE_COMMIT, FaultPoint.AFTER_SOURCE_COMMIT}
 
 @dataclass(frozen=True)
 class AtPoint:
-    """The process kills itself at a point; Spark's JVM finds out when its parent is gone."""
+    """The process kills itself at a fault point; the JVM exits because its parent has ended."""
 
     point: FaultPoint
 
@@ -54,7 +54,7 @@ class AtPoint:
 
 @dataclass(frozen=True)
 class AtMoment:
-    """The process is killed a while after a batch is planned, its JVM at the same moment or not."""
+    """The process is killed some time after a batch was planned, with or without its JVM."""
 
     batches_on: int
     seconds: float
@@ -69,7 +69,7 @@ Kill = AtPoint | AtMoment
 
 @dataclass(frozen=True)
 class Strike:
-    """What became of one kill. `batch_id` is the latest planned batch when it struck, or -1."""
+    """The result of one kill. `batch_id` is the latest planned batch at that moment, or -1."""
 
     kill: Kill
     batch_id: int
@@ -79,7 +79,7 @@ class Strike:
 
 @dataclass
 class Life:
-    """What became of a pipeline that was killed several times."""
+    """The result of a pipeline that was killed several times."""
 
     pipeline: str
     strikes: list[Strike] = field(default_factory=list)
@@ -93,9 +93,9 @@ class Life:
 
 
 def choose_kills(count: int, seed: int) -> list[tuple[str, Kill]]:
-    """So many kills: by turns at a point of the protocol and at a random moment.
+    """A number of kills, alternating between fault points and random moments.
 
-    Each point comes once before one comes again, and then in another pipeline.
+    Every fault point is used once before one is used again, and then in another pipeline.
     """
     chance = random.Random(seed)
     names, points = list(PIPELINES), list(FaultPoint)
@@ -116,9 +116,9 @@ def live(
     pipeline: Pipeline,
     kills: Sequence[Kill],
     work: Workspace,
-    told: Callable[[Strike], None] = lambda strike: None,
+    on_strike: Callable[[Strike], None] = lambda strike: None,
 ) -> Life:
-    """Live a life. Ends early, with the problem, when a run fails that nobody killed."""
+    """Run a pipeline with its kills. Ends early, with the problem, if a run fails by itself."""
     result = Life(pipeline.name)
     try:
         for kill in kills:
@@ -126,9 +126,9 @@ def live(
             result.runs += 1
             has_struck = _run(pipeline, work, kill)
             latest = max(_entries(work, "offsets"), default=-1)
-            strike = Strike(kill, latest, has_struck, tuple(_wounds(pipeline, work)))
+            strike = Strike(kill, latest, has_struck, tuple(_violations_after_kill(pipeline, work)))
             result.strikes.append(strike)
-            told(strike)
+            on_strike(strike)
         work.close()
         result.runs += 1
         _run(pipeline, work, None)
@@ -136,16 +136,19 @@ def live(
         result.problems.append(str(exc))
         return result
     result.rows = pipeline.expected(work).total()
-    result.problems += [*_wounds(pipeline, work), *_remains(pipeline, work)]
+    result.problems += [
+        *_violations_after_kill(pipeline, work),
+        *_violations_at_end(pipeline, work),
+    ]
     return result
 
 
 class RunFailedError(Exception):
-    """A run ended as nobody asked it to."""
+    """A run failed without being killed."""
 
 
 def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
-    """One run, to its end or to its death; whether it was killed."""
+    """One run, until it ends or is killed; returns whether it was killed."""
     where = _where(work, kill.point) if isinstance(kill, AtPoint) else "-"
     with _child(pipeline, work, where) as child:
         if isinstance(kill, AtMoment):
@@ -177,14 +180,14 @@ def _child(pipeline: Pipeline, work: Workspace, where: str) -> Iterator[subproce
     try:
         yield child
     finally:
-        # Whatever is left of it, so that the next run is alone.
+        # Kill the remaining processes, so that the next run is alone.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 
 def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMoment) -> None:
-    """Kill it when it is so far, unless it has ended before."""
+    """Kill the process at its moment, unless it has ended before."""
     wanted = max(_entries(work, "offsets"), default=-1) + 1 + kill.batches_on
     deadline = time.monotonic() + PATIENCE
     pause = threading.Event()
@@ -203,7 +206,7 @@ def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMom
 
 
 def _where(work: Workspace, point: FaultPoint) -> str:
-    """The next batch that passes a point, as far as the logs can tell."""
+    """The next batch that reaches a point, according to the logs."""
     offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
     latest = max(offsets, default=-1)
     if point in _OUTSIDE_BATCHES:
@@ -217,8 +220,8 @@ def _where(work: Workspace, point: FaultPoint) -> str:
     return f"{point.value}:{batch_id}"
 
 
-def _wounds(pipeline: Pipeline, work: Workspace) -> list[str]:
-    """What must not be, whenever the process died."""
+def _violations_after_kill(pipeline: Pipeline, work: Workspace) -> list[str]:
+    """The violations after a kill."""
     offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
     problems = []
     for log, entries in (("offsets", offsets), ("commits", commits)):
@@ -226,14 +229,14 @@ def _wounds(pipeline: Pipeline, work: Workspace) -> list[str]:
             problems.append(f"{log} has gaps: {entries}")
     if max(offsets, default=-1) - max(commits, default=-1) not in (0, 1):
         problems.append(f"planned are {offsets}, committed are {commits}")
-    # Even a window: it is let out when the watermark is beyond it, and by then its rows are there.
+    # Also for windows: one is emitted when the watermark has passed it and all its rows are read.
     if extra := _written(work) - pipeline.expected(work):
         problems.append(f"{extra.total()} rows twice or wrong: {_some(extra)}")
     return problems
 
 
-def _remains(pipeline: Pipeline, work: Workspace) -> list[str]:
-    """What must not be at the end."""
+def _violations_at_end(pipeline: Pipeline, work: Workspace) -> list[str]:
+    """The violations at the end."""
     expected, written = pipeline.expected(work), _written(work)
     offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
     problems = []

@@ -1,10 +1,10 @@
-"""The pipelines that are killed, and a run of one of them as a process of its own.
+"""The pipelines that are killed, and the program that runs one of them as a process.
 
     python -m tests.crash.pipelines PIPELINE WORKSPACE POINT:BATCH
 
-Each reads small JSON files, one a batch, writes parquet files, and ends when what was there at its
-start is done. What it has to write is counted from the input without any engine. At POINT of BATCH
-the process is killed; `-` is nowhere.
+Each reads small JSON files, one per batch, writes parquet files, and ends when the files that were
+there at its start are processed. The expected output is computed from the input without any engine.
+The process kills itself at POINT of BATCH; `-` for no kill.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Rows = Counter[tuple[int, ...]]
 
 
 class Workspace:
-    """Where a pipeline has its two inputs, its checkpoint and its output."""
+    """The directories of a pipeline: two inputs, the checkpoint and the output."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -52,7 +52,7 @@ class Workspace:
             directory.mkdir(parents=True, exist_ok=True)
 
     def add_files(self, count: int) -> None:
-        """Let more input arrive: so many files on either side, whose rows are their numbers'."""
+        """Add a number of input files on either side; their rows depend on the file numbers."""
         first = len(list(self.left.glob("*.json")))
         for number in range(first, first + count):
             chance = random.Random(number)
@@ -60,7 +60,7 @@ class Workspace:
             start = BEGINNING + number * SECONDS_PER_FILE
             times = range(start, start + SECONDS_PER_FILE)
             self._put(self.left, number, [_row(i, chance.choice(times)) for i in ids])
-            # each row of the left has none, one or two partners here, at most two files later
+            # each left row matches none, one or two of these, at most two files later
             earlier = range(max(ids[0] - 2 * ROWS_PER_FILE, 0), ids[-1] + 1)
             partners = chance.sample(earlier, ROWS_PER_FILE // 2)
             self._put(
@@ -68,20 +68,20 @@ class Workspace:
             )
 
     def close(self) -> None:
-        """Let a last row of the far future arrive, whose watermark lets everything out."""
+        """Add a last row in the far future, so that the watermark passes all others."""
         number = len(list(self.left.glob("*.json")))
         for side, far_id in ((self.left, -1), (self.right, -2)):
             self._put(side, number, [_row(far_id, BEGINNING + 10_000_000)])
 
     def rows(self, side: Path) -> Iterator[tuple[int, int]]:
-        """The (id, time) of the rows of a side, without the one that closes it."""
+        """The (id, time) of the rows of a side, without the last row of `close`."""
         for path in sorted(side.glob("*.json")):
             for row in map(json.loads, path.read_text().splitlines()):
                 if row["id"] >= 0:
                     yield row["id"], row["at"]
 
     def written(self) -> Rows:
-        """What a reader of the output finds: the rows of the files that its log names."""
+        """The rows of the output, from the files that are in its log."""
         log = CompactibleLog.scan(self.table / "_spark_metadata")
         missing = log.missing_up_to(log.newest)
         if missing:
@@ -109,7 +109,7 @@ def _row(number: int, at: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query, and what it is to have written when all input is done."""
+    """A query, and its expected output when all input is processed."""
 
     name: str
     query: Callable[[SparkSession, Workspace], DataFrame]
@@ -177,14 +177,14 @@ _CONF = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # The logs of source and sink are compacted in a short run, too.
+    # So that the logs of source and sink are compacted even in a short run.
     "spark.sql.streaming.fileSource.log.compactInterval": "4",
     "spark.sql.streaming.fileSink.log.compactInterval": "4",
 }
 
 
 def run_pipeline(name: str, work: Workspace, kill_at: str) -> None:
-    """Run a pipeline on what is there, in this process, or until the process is killed."""
+    """Run a pipeline on the available input, in this process, until the end or the kill."""
     spark = quiet_session(f"crash {name}", work.log, _CONF, short_lived=True)
     writer = write_stream(PIPELINES[name].query(spark, work)).format("parquet")
     writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)

@@ -1,4 +1,4 @@
-"""A few real kills on real Spark; `make crash` does as many as wanted."""
+"""A few kills on Spark; `make crash` does more."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_fifty_kills_strike_at_every_point_and_every_pipeline() -> None:
     assert chosen != choose_kills(50, seed=8)
 
 
-def test_a_pipeline_knows_what_it_has_to_write(tmp_path: Path) -> None:
+def test_the_expected_output_of_a_pipeline(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.add_files(3)
     work.add_files(2)
@@ -50,7 +50,7 @@ def test_a_pipeline_knows_what_it_has_to_write(tmp_path: Path) -> None:
     assert PIPELINES["joined"].expected(work).total() == 100
 
 
-def test_a_life_with_a_problem_is_not_well() -> None:
+def test_a_life_with_a_problem_is_reported() -> None:
     kill = AtPoint(FaultPoint.AFTER_SINK)
     assert Life("stateless", [Strike(kill, 0, True, ())]).is_well
     assert not Life("stateless", [Strike(kill, 0, True, ("offsets has gaps",))]).is_well

@@ -1,4 +1,4 @@
-"""`make soak`: one query for a long time, and whether anything grew.
+"""`make soak`: runs one query for a long time and checks that its resources do not grow.
 
     python -m tests.soak [BATCHES]
 
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def growth_of(figures: dict[int, dict[str, float]]) -> dict[str, tuple[float, bool]]:
-    """The last tenth against what followed the warm-up, by vital; whether that counts as flat."""
+    """The growth of each vital from the end of the warm-up to the last tenth, and if it is flat."""
     samples = list(figures.values())
     after = samples[int(len(samples) * WARM_UP) :]
     share = max(len(samples) // 10, 1)

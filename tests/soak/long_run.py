@@ -1,4 +1,4 @@
-"""A query that runs for long, measured between two of its batches from time to time."""
+"""Runs a query for a long time and measures it at intervals, between two batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     every: int,
     tell: Callable[[int, Vitals], None] = lambda batch_id, vitals: None,
 ) -> dict[int, Vitals]:
-    """Run one query for so many small batches; its vitals, by batch, every so many batches."""
+    """Run one query for a number of small batches; returns its vitals at an interval, by batch."""
     measured: dict[int, Vitals] = {}
 
     def measure(batch: penstock.BatchInfo) -> None:

@@ -1,4 +1,4 @@
-"""Two thousand batches hold no more of the JVM than five hundred did."""
+"""A query keeps no more JVM objects alive after 2,000 batches than after 500."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_a_query_holds_no_more_after_two_thousand_batches(
     assert list(measured) == list(range(EVERY, BATCHES + 1, EVERY))
     first, last = measured[EVERY], measured[BATCHES]
     held = {batch_id: vitals.py4j_references for batch_id, vitals in measured.items()}
-    # A leak of one object in a batch would be 1,500 of them. What tests before this one have left
-    # behind may still go.
+    # A leak of one object per batch would be 1,500 objects. Objects of earlier tests may still be
+    # released.
     assert last.py4j_references <= first.py4j_references + 5, held
     assert last.python_threads <= first.python_threads + 2, measured
     assert last.python_descriptors <= first.python_descriptors + 5, measured

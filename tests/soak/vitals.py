@@ -1,4 +1,4 @@
-"""What a long run may not let grow, and how it is measured."""
+"""The resources of a query that must not grow, and how they are measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNCHANGED = 5
 
 @dataclass(frozen=True)
 class Vitals:
-    """The size of a process pair, Python and its JVM, at one moment."""
+    """The resources of a Python process and its JVM at one moment."""
 
     python_rss_mb: float
     jvm_heap_mb: float
@@ -31,7 +31,7 @@ class Vitals:
 
 
 def take(spark: SparkSession) -> Vitals:
-    """Measure now, after a collection of garbage: what is left is held by somebody."""
+    """Measure now, after a garbage collection, so that only referenced objects count."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     for _ in range(2):
@@ -50,10 +50,10 @@ def take(spark: SparkSession) -> Vitals:
 
 
 def references(spark: SparkSession) -> int:
-    """The objects of the JVM that are kept alive because Python may still ask for them.
+    """The number of JVM objects that py4j keeps alive for Python.
 
-    py4j lets go of what Python has dropped from a thread of its own, once a second; counted is
-    what is left when that has nothing more to do.
+    A thread of py4j releases the objects that Python has dropped, once per second; they are counted
+    when it has nothing more to release.
     """
     server = spark.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
     bindings = server.getGateway().getBindings()
