@@ -232,6 +232,8 @@ def _sink_warnings(first: int, last: int, sink: Path | None) -> tuple[str, ...]:
         f"SKIPS every batch up to the newest in its {SINK_LOG}, a Delta sink every batch this "
         f"query id has written. {batches.capitalize()} planned anew may have other rows than "
         "before; those rows would never be written. Remedy: for a file sink, repeat with --sink "
-        "OUTPUT_DIRECTORY to cut its log back as well, or write to a new directory; for Delta, "
-        "remove the rows and use penstock checkpoint fork --at, which gives a new query id.",
+        "OUTPUT_DIRECTORY to cut its log back as well, or start over with a new checkpoint and a "
+        "new output directory (this checkpoint cannot be used with a new output directory); for "
+        "Delta, remove the rows and use penstock checkpoint fork --at, which gives a new query "
+        "id.",
     )

@@ -54,7 +54,7 @@ def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
             view.relative(command.backup),
             f"`penstock checkpoint {command.operation}` was interrupted.",
             "runs on the partly changed checkpoint",
-            "the same",
+            "refuses to start until the command is undone",
             f"penstock checkpoint undo {view.root} --yes",
         )
 
