@@ -26,8 +26,8 @@ COVERAGE := $(if $(SPARK),,--cov=src/penstock/engine --cov=src/penstock/checkpoi
 PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.jvm.java_home import find_java; print("Java:", find_java().description)'
 
-CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
-		echo "Penstock needs Python 3.10 or newer, and 3.11 with Spark 4.3; $(PYTHON) is" \
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Penstock needs Python 3.11 or newer; $(PYTHON) is" \
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help

@@ -29,6 +29,28 @@ def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
     assert found == set(line_of(pyspark.__version__).classes)
 
 
+WITHOUT_A_MEMBER = """
+from dataclasses import replace
+import pyspark
+from penstock.cli.main import app
+from penstock.spark.jvm.lines import line_of
+classes = line_of(pyspark.__version__).classes
+classes["WriteToDataSourceV2Exec"] = replace(
+    classes["WriteToDataSourceV2Exec"], name=classes["SparkPlan"].name)
+app(["doctor"])
+"""
+
+
+def test_doctor_names_the_member_that_the_java_classes_miss() -> None:
+    """A class of Spark without a method that only Java calls: the compiler finds it."""
+    command = [sys.executable, "-c", WITHOUT_A_MEMBER]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Java classes" in done.stdout
+    assert "BatchOutput.java, line" in done.stdout
+    assert "commitProgress" in done.stdout
+
+
 @pytest.mark.parametrize("found", ["no [main] here", "nothing in [/opt/spark/jars]", "a:x:b"])
 def test_findings_are_not_parsed_as_markup(found: str, capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(Diagnosis([Finding("Spark", found, False)], ()))
