@@ -18,6 +18,12 @@ from penstock.spark.jvm.lines import version_number
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Allow what PySpark before 4.2 does: it leaves the sockets of a result to be collected."""
+    if version_number(pyspark.__version__) < (4, 2):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what the installed line of Spark does not have: `pytest.mark.since("4.1", "what")`.
 

@@ -18,6 +18,7 @@ from penstock.api.manager import streams
 from penstock.engine.clock import Clock
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.read_limit import ReadLimit, ReadMaxRows
+from penstock.spark.jvm.gateway import Jvm
 
 PATIENCE = 60.0
 """Seconds after which a thing that is to happen is taken not to happen any more."""
@@ -30,6 +31,18 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     yield own
     for query in streams(own).active:
         query.stop()
+
+
+def progress_fields(progress: Any) -> dict[str, Any]:
+    """A record of either engine as its JSON has it: queries of PySpark 3.5 have plain dicts."""
+    fields: dict[str, Any] = progress if type(progress) is dict else json.loads(progress.json)
+    return fields
+
+
+def class_beside(spark: SparkSession, known: str, name: str) -> str:
+    """The full name of a class of Spark that is in the package of a known internal class."""
+    package = Jvm.of(spark).line.classes[known].name.rpartition(".")[0]
+    return f"{package}.{name}"
 
 
 def eventually(condition: Callable[[], object], what: str = "the condition") -> None:

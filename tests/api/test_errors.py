@@ -12,6 +12,8 @@ from penstock import StreamingQueryException, write_stream
 from penstock.api.exceptions import as_pyspark
 from penstock.errors import Condition, MalformedLogError, MissingMetadataError
 from penstock.observe.observatory import snapshots
+from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.pyspark_api import condition_of
 from tests.streams import LineFiles
 
 
@@ -23,14 +25,15 @@ def test_a_converted_error_is_of_both_classes_and_keeps_its_attributes() -> None
     assert isinstance(both, MissingMetadataError)
     assert isinstance(both, pyspark.errors.SparkRuntimeException)
     assert str(both) == str(error) == "[GONE] It is gone. SQLSTATE: 42K03\nLook."
-    assert (both.getCondition(), both.getSqlState()) == ("GONE", "42K03")
+    assert (condition_of(both), both.getSqlState()) == ("GONE", "42K03")
     assert both.getMessageParameters() == {"at": "here"}
     assert both.checkpoint == "file:/here"
     assert isinstance(both.__cause__, pyspark.errors.PySparkException)
-    assert both.__cause__.getCondition() == "TORN"
+    assert condition_of(both.__cause__) == "TORN"
     assert as_pyspark(both) is both
 
 
+@pytest.mark.since("4.0", "conditions of errors about logs")
 def test_a_newer_log_version_has_its_condition_in_the_cause(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
@@ -44,8 +47,11 @@ def test_a_newer_log_version_has_its_condition_in_the_cause(
         query.awaitTermination()
     cause = raised.value.cause and raised.value.cause.__cause__
     assert isinstance(cause, pyspark.errors.PySparkException)
-    assert cause.getCondition() == "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION"
-    assert cause.getMessageParameters() == {"maxSupportedVersion": "3", "version": "9"}
+    newest = Jvm.of(session).line.newest_commit_log
+    kind = "EXACT_MATCH_VERSION" if newest is None else "MAX_SUPPORTED_VERSION"
+    read = {"matchVersion": "1"} if newest is None else {"maxSupportedVersion": str(newest)}
+    assert condition_of(cause) == f"INVALID_LOG_VERSION.{kind}"
+    assert cause.getMessageParameters() == {**read, "version": "9"}
 
 
 def test_a_java_error_is_shown_in_one_line(
@@ -68,5 +74,5 @@ def test_a_java_error_is_shown_in_one_line(
     assert query.status["message"] == f"Terminated with exception: {reason}"
     assert next(s.error for s in snapshots() if s.run_id == query.runId) == reason
     assert isinstance(error.cause, pyspark.errors.UnknownException)
-    assert error.cause.getCondition() == "FAILED_READ_FILE.NO_HINT"
+    assert condition_of(error.cause) == "FAILED_READ_FILE.NO_HINT"
     assert "\tat org.apache.spark" in error.cause._stackTrace  # type: ignore[attr-defined]

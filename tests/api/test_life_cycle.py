@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
 from penstock.errors import WrongThreadError
+from penstock.spark.jvm.pyspark_api import condition_of
 from tests.streams import Numbers, column, eventually, has_committed, query_id_of
 
 FORCE_DELETE = "spark.sql.streaming.forceDeleteTempCheckpointLocation"
@@ -100,7 +101,7 @@ def test_the_exception_is_pyspark_s_with_condition_cause_and_plan(session: Spark
         query.awaitTermination()
     error = query.exception()
     assert error is caught.value
-    assert error.getCondition() == "STREAM_FAILED"
+    assert condition_of(error) == "STREAM_FAILED"
     assert error.getSqlState() == "XXKST"
     assert isinstance(error.cause, ValueError)
     assert "=== Streaming Query ===" in str(error)

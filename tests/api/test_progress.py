@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import StreamingQuery, read_stream, write_stream
-from tests.streams import LineFiles, Numbers, has_committed
+from tests.streams import LineFiles, Numbers, has_committed, progress_fields
 
 PHASES = {
     "addBatch",
@@ -91,7 +90,7 @@ def test_the_fields_are_those_of_spark_s_own_engine(session: SparkSession, tmp_p
     for writer in (frame.writeStream, write_stream(frame)):
         query = writer.format("noop").trigger(availableNow=True).start()
         query.awaitTermination()
-        shapes.append(shape(json.loads(query.recentProgress[0].json)))
+        shapes.append(shape(progress_fields(query.recentProgress[0])))
     assert shapes[0] == shapes[1]
 
 

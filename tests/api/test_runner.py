@@ -146,6 +146,7 @@ def test_the_report_of_a_failure_ends_with_the_command_to_run(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.since("4.2", "a check that `metadata` exists")
 def test_the_report_of_an_unusable_checkpoint_recommends_verify(tmp_path: Path) -> None:
     job, checkpoint = tmp_path / "job.py", tmp_path / "checkpoint"
     job.write_text(FAILING_JOB)

@@ -92,7 +92,10 @@ def test_an_aggregation_in_append_mode_raises_pysparks_error(session: SparkSessi
     assert outcome_of(lambda w: w.format("noop").start(), write_stream(counts)) == expected
 
 
-@pytest.mark.parametrize("trigger", ["continuous", "realTime"])
+@pytest.mark.parametrize(
+    "trigger",
+    ["continuous", pytest.param("realTime", marks=pytest.mark.since("4.2", "PySpark's realTime"))],
+)
 def test_unsupported_triggers_are_refused_with_the_supported_ones(
     session: SparkSession, checkpoint: Path, trigger: str
 ) -> None:
@@ -102,6 +105,22 @@ def test_unsupported_triggers_are_refused_with_the_supported_ones(
     with pytest.raises(UnsupportedError, match=r"Use processingTime, once or availableNow"):
         writer.start()
     assert not checkpoint.exists()
+
+
+@pytest.mark.until("4.1", "no names of sinks")
+def test_a_name_for_the_sink_is_refused_where_spark_has_none(session: SparkSession) -> None:
+    with pytest.raises(UnsupportedError, match="sinks have no names in this version of Spark"):
+        write_stream(streaming(session)).name("the_sink")
+
+
+@pytest.mark.until("4.1", "no realTime in PySpark")
+def test_a_trigger_that_pyspark_does_not_have_is_refused_as_it_refuses_it(
+    session: SparkSession,
+) -> None:
+    writers: list[Writer] = [streaming(session).writeStream, write_stream(streaming(session))]
+    for writer in writers:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'realTime'"):
+            writer.trigger(realTime="10 seconds")
 
 
 def test_the_call_of_sparks_own_engine_in_the_error_works(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint import CommitLog, CommitMetadata, LocalFiles
+from penstock.checkpoint import CommitLog, CommitMetadata, LocalFiles, LogVersions
 from penstock.errors import IncompleteLogError, MalformedLogError, UnsupportedLogVersionError
 
 SINKS = {"s": {"sinkName": "s", "isActive": True}}
@@ -95,3 +95,13 @@ def test_the_error_for_a_malformed_entry_has_its_file(
     LocalFiles(tmp_path).create_if_absent("commits/0", data)
     with pytest.raises(MalformedLogError, match="Failed to read log file"):
         log.get(0)
+
+
+def test_a_version_other_than_the_only_one_is_refused(tmp_path: Path) -> None:
+    log = CommitLog(LocalFiles(tmp_path), versions=LogVersions(only_commits=2))
+    with pytest.raises(UnsupportedLogVersionError) as caught:
+        log.deserialize(b"v1\n{}")
+    assert str(caught.value) == (
+        "[INVALID_LOG_VERSION.EXACT_MATCH_VERSION] UnsupportedLogVersion. The only supported log "
+        "version is v2, but encountered v1. SQLSTATE: KD002"
+    )

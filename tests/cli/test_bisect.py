@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import penstock
 from penstock.cli.main import app
+from penstock.spark.jvm.pyspark_api import query_context_loggers
 from tests.streams import LineFiles
 
 JOB = """
@@ -98,7 +98,8 @@ class Remembering(logging.Handler):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.records: list[logging.LogRecord] = []
-        self._logger = PySparkLogger.getLogger(name)
+        found = {logger.name: logger for logger in query_context_loggers()}
+        self._logger = found.get(name, logging.getLogger(name))
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)

@@ -11,17 +11,23 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
+from penstock.spark.jvm.lines import version_number
 from tests.differential.inputs import arrive
 from tests.differential.program import Aspect, Input, Program
 from tests.differential.sinks import Outlet, Rows, canonical
+from tests.streams import progress_fields
 
 _TIMESTAMP = re.compile(r'"batchTimestampMs":\d+')
 _OBJECT_ID = re.compile(r"@[0-9a-f]{4,8}\b")
 _STATE_ID = re.compile(r'"[0-9a-f]{8}-[0-9a-f-]{27}"')
 _SCHEME = re.compile(rb"\bfile:(?=/)", re.IGNORECASE)
+_FILE_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+_LINE = version_number(pyspark.__version__)
+_STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _JOIN_SIDES = ("left", "right")
 _MEASUREMENTS = {
     "id",
@@ -37,6 +43,8 @@ _MEASUREMENTS = {
     "memoryUsedBytes",
 }
 _MAPS_OF_MEASUREMENTS = {"durationMs", "customMetrics"}
+
+HAS_STATE_READER = _LINE >= (4, 0)
 
 
 class Engine(Enum):
@@ -93,7 +101,7 @@ class Run:
         """Process all available data."""
         query = self.start(engine, availableNow=True)
         query.awaitTermination()
-        self.progress.extend(json.loads(progress.json) for progress in query.recentProgress)
+        self.progress.extend(map(progress_fields, query.recentProgress))
 
     # The results of the run.
 
@@ -164,12 +172,16 @@ class Run:
         progress = json.loads(_OBJECT_ID.sub("@_", text))
         return json.dumps(_timeless(progress), indent=1).splitlines()
 
-    # State, read through Spark's state data source.
+    # State, read through Spark's state data source where it exists.
 
-    def state(self) -> dict[str, Rows]:
-        """The rows of every state store after the last batch."""
+    def state(self) -> dict[str, Any]:
+        """The rows of every state store after the last batch; else what is in the state files."""
         if not (self.checkpoint / "state").exists():
             return {}
+        if not HAS_STATE_READER:
+            return self._state_files()
+        if _LINE < (4, 1) and int(self.session.conf.get(_STATE_FORMAT) or 1) >= 2:
+            return {}  # Spark's reader finds state that is named by ids since 4.1
         operators = self._read("state-metadata").drop("_properties").collect()
         found = {"metadata": canonical(operators)}
         for operator in {row.operatorId: row for row in operators}.values():
@@ -178,6 +190,17 @@ class Run:
                 rows = self._read("statestore", **reading).collect()
                 found[", ".join(f"{k}={v}" for k, v in reading.items())] = canonical(rows)
         return found
+
+    def _state_files(self) -> dict[str, str]:
+        """The files of state, with their contents where these are the same in every run."""
+        directory = self.checkpoint / "state"
+        files = (f for f in directory.rglob("*") if f.is_file() and f.suffix != ".crc")
+        return {
+            _FILE_ID.sub("_", str(file.relative_to(directory))): (
+                file.read_bytes().hex() if file.suffix == ".delta" else ""
+            )
+            for file in sorted(files)
+        }
 
     def _stores(self, operator_name: str) -> list[dict[str, str]]:
         if operator_name == "symmetricHashJoin":
@@ -250,7 +273,10 @@ def _timeless(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """The type of a JSON value; for a float also its number of decimals."""
-    if isinstance(value, float):
+    """The type of a JSON value; for a float also its number of decimals.
+
+    Rates are rounded since 4.1, so that all have the same number of decimals.
+    """
+    if isinstance(value, float) and _LINE >= (4, 1):
         return f"number with {len(repr(value).partition('.')[2])} decimals"
     return type(value).__name__

@@ -23,6 +23,7 @@ def wide_duplicates(source: Input) -> DataFrame:
     return wide.dropDuplicates(COLUMNS)
 
 
+@pytest.mark.since("4.3", "an order of keys that the columns give")
 @pytest.mark.parametrize("second", Engine, ids=lambda engine: f"{engine.value}-second")
 @pytest.mark.parametrize("began", ["true", "false"])
 def test_the_recorded_key_order_overrides_the_session(

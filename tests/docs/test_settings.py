@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from penstock.engine.settings import KEYS
 from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.lines import NEWEST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 PREFIX = "spark.sql.streaming."
@@ -35,6 +37,7 @@ def settings_of_spark(spark: SparkSession) -> set[str]:
     return {key for key in found if key.startswith(PREFIX)}
 
 
+@pytest.mark.since(NEWEST.name, "the settings that the tables have")
 def test_the_tables_have_the_settings_of_the_installed_spark(spark: SparkSession) -> None:
     known, listed = settings_of_spark(spark), set(rows(PAGE))
     assert len(known) > 90

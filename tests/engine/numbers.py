@@ -118,6 +118,8 @@ class NumberPlan(QueryPlan):
         self.requests: list[BatchRequest] = []
         self.operators: Sequence[str] = ()
         self.names: Sequence[str] | None = None
+        self.names_new = True
+        self.refuses_positions = False
         self.figures = ExecutionStats()
         self.counts_rows = True
         self.has_state = False
@@ -133,6 +135,14 @@ class NumberPlan(QueryPlan):
     @property
     def source_ids(self) -> Sequence[str] | None:
         return super().source_ids if self.names is None else self.names
+
+    @property
+    def names_new_log(self) -> bool:
+        return super().names_new_log and self.names_new
+
+    @property
+    def refuses_log_by_position(self) -> bool:
+        return self.refuses_positions
 
     @property
     def sink_description(self) -> str:

@@ -113,6 +113,16 @@ def test_a_rate_that_is_no_number_is_left_out(rate: float) -> None:
     assert "processedRowsPerSecond" in endless.to_dict()
 
 
+def test_rates_have_one_decimal_unless_they_are_not_to_be_rounded() -> None:
+    rated = source(input_rows_per_second=1 / 3, metrics={"avgOffsetsBehindLatest": "1.25"})
+    shown = progress(sources=[rated]).to_dict()
+    assert shown["inputRowsPerSecond"] == shown["sources"][0]["inputRowsPerSecond"] == 0.3
+    assert shown["sources"][0]["metrics"] == {"avgOffsetsBehindLatest": "1.3"}
+    exact = progress(sources=[rated], is_rounded=False).to_dict()
+    assert exact["inputRowsPerSecond"] == exact["sources"][0]["inputRowsPerSecond"] == 1 / 3
+    assert exact["sources"][0]["metrics"] == {"avgOffsetsBehindLatest": "1.25"}
+
+
 def test_a_source_has_its_offsets_as_json_where_they_are() -> None:
     assert source(metrics={"lag": "3"}).to_dict() == {
         "description": "Numbers[a]",

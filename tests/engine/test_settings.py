@@ -49,7 +49,15 @@ def test_settings_are_read_by_their_kind(text: str, value: bool) -> None:
         available_now_wrapper=value,
         verify_new_checkpoint=value,
         force_delete_temporary_checkpoint=value,
-        source_evolution=value,
         check_unfinished_repartition=value,
         verify_metadata_exists=value,
     )
+
+
+def test_what_this_spark_has_no_setting_for_it_does_not_do() -> None:
+    known = {"spark.sql.streaming.noDataMicroBatches.enabled": "true"}
+    settings = Settings.read(lambda key: 1, known.get)
+    assert settings.no_data_batches
+    assert not settings.check_unfinished_repartition
+    assert not settings.verify_metadata_exists
+    assert settings.min_batches_to_retain == 100

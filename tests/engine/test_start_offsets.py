@@ -267,10 +267,22 @@ def test_a_log_by_name_takes_a_new_source_from_its_beginning() -> None:
     assert added not in context.start_offsets
 
 
+def test_named_sources_are_logged_by_position_where_the_new_log_has_no_names() -> None:
+    world = World()
+    world.add_stream("a", range(10))
+    world.plan.names, world.plan.names_new = ["orders"], False
+    runtime = world.runtime()
+    assert construct_next_batch(runtime, populate_start_offsets(runtime))
+    entry = world.checkpoint.offset_log.get(0)
+    assert entry is not None
+    assert (entry.version, entry.offsets) == (1, ("9",))
+
+
 def test_source_evolution_is_refused_on_a_log_by_position() -> None:
-    world = World(settings=Settings(source_evolution=True))
+    world = World()
     world.add_stream("a", range(10))
     world.plan.names = ["orders"]
+    world.plan.refuses_positions = True
     world.log_offsets(0, "5")
     world.log_commit(0)
     with pytest.raises(SourceEvolutionError, match="offset log format version 1"):

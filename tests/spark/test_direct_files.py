@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock import write_stream
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles, column
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -60,10 +61,7 @@ def test_checksums_of_an_earlier_run_do_not_outlive_the_files_they_are_of(
 def test_a_file_manager_of_the_users_choice_writes_everything(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:
-    manager = (
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    )
+    manager = Jvm.of(session).line.classes["FileSystemBasedCheckpointFileManager"].name
     session.conf.set("spark.sql.streaming.checkpointFileManagerClass", manager)
     lines = LineFiles(tmp_path / "in")
     lines.add("a")

@@ -29,7 +29,8 @@ def test_every_format_is_written(
     written = session.read.format(format).schema("value string").load(out)
     assert column(written) == ["0", "1", "2", "3", "4", "5"]
     assert log_entries(tmp_path / "out", "_spark_metadata") == [0, 1]
-    assert query.recentProgress[0].sink.description == f"FileSink[file:{out}]"
+    # The path is qualified since Spark 4.0.
+    assert query.recentProgress[0].sink.description.replace("[file:", "[") == f"FileSink[{out}]"
 
 
 def test_rows_are_partitioned_by_their_columns(

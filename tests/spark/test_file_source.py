@@ -45,6 +45,7 @@ def test_every_format_is_read_file_by_file(
     ]
 
 
+@pytest.mark.since("4.0", "maxBytesPerTrigger")
 def test_max_bytes_per_trigger_bounds_a_batch(
     session: SparkSession, tmp_path: Path, checkpoint: Path
 ) -> None:

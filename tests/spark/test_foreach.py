@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import PythonSink, StreamingQueryException, read_stream, write_stream
+from penstock.spark.jvm.pyspark_api import condition_of
 from tests.streams import Numbers, StandingNumbers, column, log_entries, run_available
 
 # foreachBatch
@@ -116,7 +117,7 @@ def test_an_error_of_spark_in_the_function_keeps_its_condition(session: SparkSes
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
     cause: Any = caught.value.__cause__
-    assert cause.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    assert condition_of(cause) == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 
 
 # foreach. What runs on the workers is defined in place, so that it travels by value.

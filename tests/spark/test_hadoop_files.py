@@ -13,9 +13,8 @@ from penstock.engine.faults import FaultPoint
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.hadoop_files import HadoopFiles
 from tests.checkpoint.file_contract import FileContract
-from tests.streams import Numbers, column, log_entries, write_struck
+from tests.streams import Numbers, class_beside, column, log_entries, write_struck
 
-MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -50,7 +49,7 @@ class TestHadoopFiles(FileContract):
 def test_a_query_runs_and_resumes_through_the_file_manager_that_is_configured(
     session: SparkSession, tmp_path: Path, checkpoint: Path, manager: str
 ) -> None:
-    session.conf.set(MANAGER_SETTING, f"{MANAGERS}.{manager}")
+    session.conf.set(MANAGER_SETTING, class_beside(session, "CheckpointFileManager", manager))
     out = str(tmp_path / "out")
 
     def writer_to(available: int) -> DataStreamWriter:

@@ -14,10 +14,9 @@ from penstock import read_stream, write_stream
 from penstock.engine.read_limit import ReadLimit
 from penstock.spark.jvm.failures import is_interruption
 from penstock.spark.jvm.gateway import Jvm
-from tests.streams import PATIENCE, Numbers, eventually
+from tests.streams import PATIENCE, Numbers, class_beside, eventually
 
 RUN_ID = "a run"
-_SPARK_ENGINE = "org.apache.spark.sql.execution.streaming.runtime.StreamExecution"
 _GUAVA = "org.sparkproject.guava.util.concurrent"
 
 
@@ -61,7 +60,7 @@ def test_spark_s_rule_is_ours(
     jvm = Jvm.of(session)
     session.sparkContext.setLocalProperty("spark.jobGroup.id", RUN_ID)
     java_exception = throwable(jvm)
-    engine = jvm.module(_SPARK_ENGINE)
+    engine = jvm.module(class_beside(session, "IncrementalExecution", "StreamExecution"))
     context = session.sparkContext._jsc.sc()
     assert engine.isInterruptionException(java_exception, context) is expected
     raised = Py4JJavaError("An error occurred", java_exception)

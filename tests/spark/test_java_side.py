@@ -20,6 +20,7 @@ from penstock.spark.jvm.java_side import compiled
 from penstock.spark.jvm.java_sources import JavaFile, java_files
 from penstock.spark.jvm.lines import LINES, SparkLine
 from penstock.spark.jvm.support import look_up_internals
+from tests.streams import class_beside
 
 
 class Answering:
@@ -38,7 +39,7 @@ class Answering:
 def plan_of_batch(session: SparkSession, dataset: Any) -> Any:
     jvm = Jvm.of(session)
     ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
-    end = jvm.cls("org.apache.spark.sql.execution.streaming.runtime.LongOffset")(1)
+    end = jvm.cls(class_beside(session, "IncrementalExecution", "LongOffset"))(1)
     return jvm.java.start.batchOf(Answering(dataset), None, end)
 
 

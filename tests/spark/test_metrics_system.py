@@ -70,9 +70,9 @@ def test_the_gauges_show_the_last_record_and_go_with_the_query(
     assert last is not None
     figures = {key: value for key, (value, _) in query_gauges.items()}
     assert figures["eventTime-watermark"] == 1704067510000
-    assert figures["states-rowsTotal"] == last.stateOperators[0].numRowsTotal
-    assert figures["states-usedBytes"] == last.stateOperators[0].memoryUsedBytes
-    assert figures["latency"] == last.durationMs["triggerExecution"]
+    assert figures["states-rowsTotal"] == last["stateOperators"][0]["numRowsTotal"]
+    assert figures["states-usedBytes"] == last["stateOperators"][0]["memoryUsedBytes"]
+    assert figures["latency"] == last["durationMs"]["triggerExecution"]
     assert gauges(session, f"spark.streaming.{name}") == {}
 
 

@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock import StreamingQueryException, write_stream
 from tests.streams import LineFiles, log_entries
 
+pytestmark = pytest.mark.since("4.2", "names of sinks")
+
 SETTING = "spark.sql.streaming.queryEvolution.enableSinkEvolution"
 UNNAMED = "STREAMING_QUERY_EVOLUTION_ERROR.UNNAMED_STREAMING_SINKS_WITH_ENFORCEMENT"
 

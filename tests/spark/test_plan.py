@@ -134,17 +134,9 @@ def of_both_apis(session: SparkSession, second: DataFrame, first: DataFrame) -> 
     jvm = Jvm.of(session)
     v1 = first._jdf.queryExecution().analyzed()
     v2 = second._jdf.queryExecution().analyzed()
-    relation = jvm.cls("StreamingRelationV2")(
-        v2.source(),
-        "both",
-        v2.table(),
-        v2.extraOptions(),
-        v1.output(),
-        jvm.none,
-        jvm.none,
-        jvm.some(v1),
-        v2.sourceIdentifyingName(),
-    )
+    arguments = [v2.productElement(index) for index in range(v2.productArity())]
+    arguments[1], arguments[4], arguments[7] = "both", v1.output(), jvm.some(v1)
+    relation = jvm.cls("StreamingRelationV2")(*arguments)
     dataset = jvm.module("ClassicDataset").ofRows(session._jsparkSession, relation)
     return DataFrame(dataset, session)
 

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from penstock import StreamingQuery, read_stream, write_stream
 from penstock.checkpoint.lock import CheckpointLock, current_holder
 from penstock.engine.seam import QueryIdentity
+from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.session.stream_session import SparkStreamSession
-from tests.streams import Numbers, eventually, run_available
+from tests.streams import LineFiles, Numbers, eventually, run_available
 
 AQE = "spark.sql.adaptive.enabled"
 CBO = "spark.sql.cbo.enabled"
@@ -22,35 +23,55 @@ SHUFFLE = "spark.sql.shuffle.partitions"
 STATE = "spark.sql.streaming.internal.stateStore.partitions"
 
 
-def settings_in_a_batch(df: DataFrame, checkpoint: Path, *keys: str) -> dict[str, str | None]:
+def settings_in_a_batch(
+    df: DataFrame, checkpoint: Path, *keys: str, engine: str = "penstock"
+) -> dict[str, str | None]:
     seen: dict[str, str | None] = {}
 
     def look(batch: DataFrame, batch_id: int) -> None:
         batch.collect()
         seen.update({key: batch.sparkSession.conf.get(key) for key in keys})
 
-    writer = write_stream(df).foreachBatch(look).outputMode("update")
+    writer: Any = write_stream(df) if engine == "penstock" else df.writeStream
+    writer = writer.foreachBatch(look).outputMode("update")
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     writer.start().awaitTermination()
     return seen
 
 
 def test_a_stateful_query_runs_without_aqe_and_cbo_and_the_user_keeps_them(
-    session: SparkSession, checkpoint: Path
+    session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     session.conf.set(AQE, "true")
     session.conf.set(CBO, "true")
     counts = read_stream(Numbers(2), session).groupBy("n").count()
-    seen = settings_in_a_batch(counts, checkpoint, AQE, CBO, STATE)
-    assert seen == {AQE: "false", CBO: "false", STATE: "2"}
+    seen = settings_in_a_batch(counts, checkpoint, AQE, CBO)
+    assert seen == {AQE: "false", CBO: "false"}
     assert (session.conf.get(AQE), session.conf.get(CBO)) == ("true", "true")
+    # Where no query has it, Spark's analyzer says so in the log of the JVM.
+    warned = "Disabling AQE since AQE is not supported in stateful workloads." in caplog.text
+    assert warned is Jvm.of(session).line.adaptive_execution
+
+
+@pytest.mark.since("4.1", "a setting for the partitions of state")
+def test_the_partitions_of_state_are_those_of_a_shuffle_and_the_user_has_none(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    counts = read_stream(Numbers(2), session).groupBy("n").count()
+    assert settings_in_a_batch(counts, checkpoint, STATE) == {STATE: "2"}
     assert session.conf.get(STATE, None) is None
 
 
-def test_a_stateless_query_keeps_aqe(session: SparkSession, checkpoint: Path) -> None:
+def test_a_stateless_query_keeps_aqe_where_spark_leaves_it_on(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
     session.conf.set(AQE, "true")
-    rows = read_stream(Numbers(2), session)
-    assert settings_in_a_batch(rows, checkpoint, AQE, CBO) == {AQE: "true", CBO: "false"}
+    files = LineFiles(tmp_path / "in")
+    files.add("a")
+    rows = files.stream(session)
+    seen = settings_in_a_batch(rows, checkpoint, AQE, CBO)
+    assert seen == settings_in_a_batch(rows, tmp_path / "spark", AQE, CBO, engine="spark")
+    assert seen[CBO] == "false"
 
 
 def test_the_state_keeps_its_partitions_whatever_the_session_says_later(
@@ -61,7 +82,8 @@ def test_the_state_keeps_its_partitions_whatever_the_session_says_later(
     settings_in_a_batch(counts, checkpoint, SHUFFLE)
     numbers.available = 4
     session.conf.set(SHUFFLE, "3")
-    assert settings_in_a_batch(counts, checkpoint, STATE) == {STATE: "2"}
+    key = Jvm.of(session).line.state_partitions_key or SHUFFLE
+    assert settings_in_a_batch(counts, checkpoint, key) == {key: "2"}
     assert "from '3' to '2'" in caplog.text
     assert session.conf.get(SHUFFLE) == "3"
 

@@ -59,7 +59,13 @@ def test_how_many_records_are_kept_may_change(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("verified", ["true", "false"])
+@pytest.mark.parametrize(
+    "verified",
+    [
+        pytest.param("true", marks=pytest.mark.since("4.2", "a check that `metadata` exists")),
+        "false",
+    ],
+)
 def test_a_checkpoint_without_its_id_is_refused_unless_the_session_says_otherwise(
     session: SparkSession, checkpoint: Path, tmp_path: Path, engine: str, verified: str
 ) -> None:
@@ -82,6 +88,24 @@ def test_a_checkpoint_without_its_id_is_refused_unless_the_session_says_otherwis
     else:
         run()
         assert query_id_of(checkpoint) != before
+
+
+@pytest.mark.until("4.1", "no names of sources and sinks")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_settings_of_a_later_spark_have_no_effect(
+    session: SparkSession, checkpoint: Path, tmp_path: Path, engine: str
+) -> None:
+    session.conf.set(S + "offsetLog.formatVersion", "2")
+    session.conf.set(S + "queryEvolution.enableSourceEvolution", "true")
+    session.conf.set(S + "queryEvolution.enableSinkEvolution", "true")
+    files = LineFiles(tmp_path / "in")
+    files.add("a")
+    writer = writer_of(engine, files.stream(session)).format("noop").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    written = [
+        (checkpoint / log / "0").read_text().splitlines()[0] for log in ("offsets", "commits")
+    ]
+    assert written == ["v1", "v1"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -112,6 +136,7 @@ def temporary_checkpoint(query: Any, engine: str) -> Path:
     return Path(query._execution.checkpoint.root.removeprefix("file:"))
 
 
+@pytest.mark.since("4.1", "a count of the state that a batch commits")
 def test_whether_commits_of_state_are_counted_is_read_at_every_batch(
     session: SparkSession, checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,8 @@ from penstock import write_stream
 from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles
 
+pytestmark = pytest.mark.since("4.2", "catalogs with transactions")
+
 SOURCE = Path(__file__).with_name("TransactionalCatalog.java")
 
 

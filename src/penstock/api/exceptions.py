@@ -10,6 +10,7 @@ import pyspark.errors
 from pyspark.errors import PySparkException
 
 from penstock.errors import Condition, ExecutionError, PenstockError, StreamFailedError
+from penstock.spark.jvm.pyspark_api import HAS_CONDITIONS
 
 _CONDITION = "STREAM_FAILED"
 _SQL_STATE = "XXKST"
@@ -26,7 +27,10 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     """
 
     def __init__(self, failure: StreamFailedError) -> None:
-        message = f"{failure} SQLSTATE: {_SQL_STATE}\n{failure.debug}"
+        if HAS_CONDITIONS:
+            message = f"{failure} SQLSTATE: {_SQL_STATE}\n{failure.debug}"
+        else:
+            message = f"[{_CONDITION}] {failure}"
         super().__init__(message=message)
         self._parameters = failure.parameters
         self.checkpoint = failure.checkpoint
@@ -42,16 +46,20 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
         return _CONDITION
 
     def getSqlState(self) -> str:
-        return _SQL_STATE
+        return _SQL_STATE if HAS_CONDITIONS else None  # type: ignore[return-value]  # as Spark
 
     def getMessageParameters(self) -> dict[str, str]:
         return self._parameters
 
-    # PySpark's own exceptions keep the message and the cause in these two private attributes, and
-    # programs read them.
+    # PySpark's own exceptions keep the message and the cause in these attributes, with or without
+    # an underscore, and programs read them.
 
     @property
     def _desc(self) -> str:
+        return str(self)
+
+    @property
+    def desc(self) -> str:
         return str(self)
 
     @property

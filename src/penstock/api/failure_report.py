@@ -8,11 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark.errors import PySparkException
+
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.script import report_uncaught
 from penstock.engine.error_text import one_line
 from penstock.errors import CheckpointError
 from penstock.redaction import DEFAULT_REDACTOR
+from penstock.spark.jvm.pyspark_api import condition_of
 
 _BATCH_FUNCTION_ERROR = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
 # Spark's error conditions that are caused by the files of the checkpoint, not by the data.
@@ -83,7 +86,7 @@ def advice(
 def _is_checkpoint_error(cause: BaseException | None) -> bool:
     if isinstance(cause, CheckpointError):
         return True
-    condition = getattr(cause, "getCondition", lambda: None)()
+    condition = condition_of(cause) if isinstance(cause, PySparkException) else None
     return isinstance(condition, str) and condition.startswith(_CHECKPOINT_CONDITIONS)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession, SQLContext
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.api.manager import StreamingQueryManager, streams
 from penstock.api.process import PROCESS
 from penstock.api.writer import DataStreamWriter
+from penstock.spark.jvm.pyspark_api import data_frame_class
 
+_DataFrame = data_frame_class()
 _REPLACED = (
-    (ClassicDataFrame, "writeStream"),
+    (_DataFrame, "writeStream"),
     (SparkSession, "streams"),
     (SQLContext, "streams"),
 )
@@ -32,7 +33,7 @@ def install() -> None:
             return
         for owner, name in _REPLACED:
             PROCESS.replaced_members[owner, name] = vars(owner)[name]
-        ClassicDataFrame.writeStream = property(DataStreamWriter)  # type: ignore[assignment,method-assign]
+        _DataFrame.writeStream = property(DataStreamWriter)
         SparkSession.streams = property(streams)  # type: ignore[assignment,method-assign]
         SQLContext.streams = property(_streams_of_context)  # type: ignore[assignment,method-assign]
 

@@ -7,6 +7,7 @@ import copy
 from pyspark.sql.streaming.listener import StreamingQueryProgress as PySparkProgress
 
 from penstock.engine.progress import StreamingQueryProgress
+from penstock.spark.jvm.pyspark_api import progress_record
 
 
 def as_pyspark(progress: StreamingQueryProgress) -> PySparkProgress:
@@ -16,14 +17,10 @@ def as_pyspark(progress: StreamingQueryProgress) -> PySparkProgress:
     in the object as a float.
     """
     fields = progress.to_dict()
-    filled = copy.deepcopy(fields)
+    filled = copy.deepcopy(fields) | {"batchDuration": progress.batch_duration_ms}
     for of_source, source in zip(filled["sources"], progress.sources, strict=True):
         of_source.setdefault("inputRowsPerSecond", source.input_rows_per_second)
         of_source.setdefault("processedRowsPerSecond", source.processed_rows_per_second)
     filled.setdefault("inputRowsPerSecond", progress.input_rows_per_second)
     filled.setdefault("processedRowsPerSecond", progress.processed_rows_per_second)
-    made = PySparkProgress.fromJson(filled)
-    made._jdict = fields
-    for made_source, of_source in zip(made.sources, fields["sources"], strict=True):
-        made_source._jdict = of_source
-    return made
+    return progress_record(filled, fields)

@@ -28,10 +28,12 @@ from penstock.engine.triggers import (
     Trigger,
 )
 from penstock.errors import UnsupportedError
+from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
 from penstock.spark.session.session_facts import processing_time_trigger
 from penstock.spark.sinks.sink_factory import SinkRequest
+from penstock.spark.sinks.sink_names import named_writer
 from penstock.spark.start import StartRequest
 
 OptionValue = bool | float | int | str | None
@@ -117,7 +119,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
         The method exists in Spark's Scala API, but not yet in PySpark's.
         """
-        self._jwrite = self._jwrite.name(sinkName)
+        self._jwrite = named_writer(self._df.sparkSession, self._jwrite, sinkName)
         self._sink_name = sinkName
         return self
 
@@ -131,12 +133,13 @@ class DataStreamWriter(PySparkDataStreamWriter):
         realTime: str | None = None,
     ) -> DataStreamWriter:
         """Set the trigger. `start` raises UnsupportedError for `continuous` and `realTime`."""
-        super().trigger(  # type: ignore[call-overload,misc]  # PySpark checks the arguments
+        real_time = {} if realTime is None else {"realTime": realTime}  # not in every PySpark
+        super().trigger(  # type: ignore[call-overload]  # PySpark checks the arguments
             processingTime=processingTime,
             once=once,
             continuous=continuous,
             availableNow=availableNow,
-            realTime=realTime,
+            **real_time,
         )
         self._refused_trigger = None
         if processingTime is not None:
@@ -162,9 +165,10 @@ class DataStreamWriter(PySparkDataStreamWriter):
         Delivery is at least once: after a failure it is called again with the same batch.
         """
         if not callable(func):
-            raise PySparkTypeError(
-                errorClass="NOT_CALLABLE",
-                messageParameters={"arg_name": "func", "arg_type": type(func).__name__},
+            raise new_error(
+                PySparkTypeError,
+                "NOT_CALLABLE",
+                {"arg_name": "func", "arg_type": type(func).__name__},
             )
         self._format, self._batch_function = "foreachBatch", func
         self._foreach = self._batch_function_name = None

@@ -10,6 +10,7 @@ from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import OffsetSeq, OffsetSeqLog, OffsetSeqMetadata
 from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.checkpoint.versions import LogVersions
 
 __all__ = [
     "CheckpointDirectory",
@@ -17,6 +18,7 @@ __all__ = [
     "CommitLog",
     "CommitMetadata",
     "LocalFiles",
+    "LogVersions",
     "MetadataLog",
     "OffsetSeq",
     "OffsetSeqLog",

@@ -19,7 +19,7 @@ from penstock.checkpoint.json_text import integer_field, object_from_json, to_js
 from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import decode_lines
-from penstock.checkpoint.versions import parse_version
+from penstock.checkpoint.versions import LogVersions, parse_version
 from penstock.errors import IncompleteLogError, MalformedLogError
 
 NEWEST_VERSION = 3
@@ -80,8 +80,10 @@ class CommitLog(MetadataLog[CommitMetadata]):
         files: CheckpointFiles,
         directory: str = "commits",
         known: KnownFiles | None = None,
+        versions: LogVersions | None = None,
     ) -> None:
         super().__init__(files, directory, known)
+        self._versions = versions or LogVersions()
 
     def serialize(self, entry: CommitMetadata) -> bytes:
         return f"v{entry.version}\n{entry.json}".encode()
@@ -90,7 +92,13 @@ class CommitLog(MetadataLog[CommitMetadata]):
         lines = decode_lines(data)
         if not lines:
             raise IncompleteLogError("Incomplete log file in the offset commit log")
-        version = parse_version(lines[0].strip(), NEWEST_VERSION)
+        read = self._versions
+        version = parse_version(
+            lines[0].strip(),
+            read.newest_commits,
+            read.only_commits,
+            has_conditions=read.has_conditions,
+        )
         return CommitMetadata.from_json(lines[1] if len(lines) > 1 else "{}", version)
 
 

@@ -7,17 +7,18 @@ from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.offset_seq import OffsetSeqLog
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
+from penstock.checkpoint.versions import LogVersions
 from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataError
 
 
 class CheckpointDirectory:
     """The checkpoint below a root: `metadata`, `offsets/`, `commits/`, `sources/`, `state/`."""
 
-    def __init__(self, files: CheckpointFiles) -> None:
+    def __init__(self, files: CheckpointFiles, versions: LogVersions | None = None) -> None:
         self.files = files
         self._known = KnownFiles(files)
-        self.offset_log = OffsetSeqLog(files, known=self._known)
-        self.commit_log = CommitLog(files, known=self._known)
+        self.offset_log = OffsetSeqLog(files, known=self._known, versions=versions)
+        self.commit_log = CommitLog(files, known=self._known, versions=versions)
 
     @property
     def root(self) -> str:

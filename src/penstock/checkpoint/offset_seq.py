@@ -20,10 +20,9 @@ from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.json_text import integer_field, object_from_json, to_json
 from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.metadata_log import MetadataLog
-from penstock.checkpoint.versions import parse_version
+from penstock.checkpoint.versions import LogVersions, parse_version
 from penstock.errors import IncompleteLogError, MalformedLogError
 
-NEWEST_VERSION = 2
 VOID_OFFSET = "-"
 
 _WHAT = "The metadata line of an offset log entry"
@@ -119,8 +118,10 @@ class OffsetSeqLog(MetadataLog[OffsetSeq]):
         files: CheckpointFiles,
         directory: str = "offsets",
         known: KnownFiles | None = None,
+        versions: LogVersions | None = None,
     ) -> None:
         super().__init__(files, directory, known)
+        self._versions = versions or LogVersions()
 
     def serialize(self, entry: OffsetSeq) -> bytes:
         lines = [f"v{entry.version}", entry.metadata.json if entry.metadata else ""]
@@ -136,7 +137,8 @@ class OffsetSeqLog(MetadataLog[OffsetSeq]):
         lines = decode_lines(data)
         if not lines:
             raise IncompleteLogError("Incomplete log file")
-        version = parse_version(lines[0], NEWEST_VERSION)
+        read = self._versions
+        version = parse_version(lines[0], read.newest_offsets, has_conditions=read.has_conditions)
         if len(lines) < 2:
             raise IncompleteLogError("Incomplete log file: it ends after the version line")
         text = lines[1].strip()

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pyspark.logger import PySparkLogger
-
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
@@ -18,6 +16,7 @@ from penstock.debug.bisect_report import BisectReport, brief
 from penstock.debug.bisection import Bisection
 from penstock.debug.unstarted_query import UnstartedQuery
 from penstock.errors import CheckpointError, ExecutionError, PenstockError, UnsupportedError
+from penstock.spark.jvm.pyspark_api import query_context_loggers
 from penstock.spark.sinks.sink_factory import SinkRequest
 
 _DEFAULT_LOCATION = "spark.sql.streaming.checkpointLocation"
@@ -61,10 +60,7 @@ def bisect_script(
 @contextmanager
 def _pyspark_error_logs_disabled() -> Iterator[None]:
     """Disable PySpark's log of errors with a query context: the trials report these errors."""
-    loggers = [
-        PySparkLogger.getLogger(name)
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-    ]
+    loggers = query_context_loggers()
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

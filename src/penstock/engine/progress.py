@@ -32,16 +32,19 @@ class SourceProgress:
     processed_rows_per_second: float
     metrics: Mapping[str, str] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, is_rounded: bool = True) -> dict[str, Any]:
+        metrics = self.metrics
+        if is_rounded:
+            metrics = {name: _metric(name, text) for name, text in metrics.items()}
         return {
             "description": self.description,
             "startOffset": _parsed(self.start_offset),
             "endOffset": _parsed(self.end_offset),
             "latestOffset": _parsed(self.latest_offset),
             "numInputRows": self.num_input_rows,
-            **_rate("inputRowsPerSecond", self.input_rows_per_second),
-            **_rate("processedRowsPerSecond", self.processed_rows_per_second),
-            **_filled("metrics", {k: _metric(k, text) for k, text in self.metrics.items()}),
+            **_rate("inputRowsPerSecond", self.input_rows_per_second, is_rounded),
+            **_rate("processedRowsPerSecond", self.processed_rows_per_second, is_rounded),
+            **_filled("metrics", metrics),
         }
 
 
@@ -66,24 +69,25 @@ class StateOperatorProgress:
     """The metrics of a stateful operator, by Spark's names.
 
     `snapshot_metrics` names the custom metrics that describe the current state rather than the work
-    of one batch.
+    of one batch, `of_the_batch` the other fields that describe the work of one batch.
     """
 
     fields: Mapping[str, Any]
     snapshot_metrics: frozenset[str] = frozenset()
-
-    _OF_THE_BATCH = (
-        "numRowsUpdated",
-        "allUpdatesTimeMs",
-        "numRowsRemoved",
-        "allRemovalsTimeMs",
-        "commitTimeMs",
-        "numRowsDroppedByWatermark",
+    of_the_batch: frozenset[str] = frozenset(
+        {
+            "numRowsUpdated",
+            "allUpdatesTimeMs",
+            "numRowsRemoved",
+            "allRemovalsTimeMs",
+            "commitTimeMs",
+            "numRowsDroppedByWatermark",
+        }
     )
 
     def without_execution(self) -> StateOperatorProgress:
         """The record for a trigger without a batch: metrics of the batch's work are 0."""
-        fields = {**self.fields, **dict.fromkeys(self._OF_THE_BATCH, 0)}
+        fields = {**self.fields, **dict.fromkeys(self.of_the_batch, 0)}
         if "customMetrics" in fields:
             fields["customMetrics"] = {
                 name: value if name in self.snapshot_metrics else 0
@@ -108,7 +112,11 @@ class ExecutionStats:
 
 @dataclass(frozen=True)
 class StreamingQueryProgress:
-    """The progress of one trigger."""
+    """The progress of one trigger.
+
+    `is_rounded` says whether its JSON has rates with one decimal, `shows_duration` whether it has
+    the duration of the batch.
+    """
 
     id: str
     run_id: str
@@ -122,6 +130,8 @@ class StreamingQueryProgress:
     sources: Sequence[SourceProgress]
     sink: SinkProgress
     observed_metrics: Mapping[str, Mapping[str, Any]]
+    is_rounded: bool = True
+    shows_duration: bool = True
 
     @property
     def num_input_rows(self) -> int:
@@ -146,14 +156,14 @@ class StreamingQueryProgress:
             "name": self.name,
             "timestamp": self.timestamp,
             "batchId": self.batch_id,
-            "batchDuration": self.batch_duration_ms,
+            **({"batchDuration": self.batch_duration_ms} if self.shows_duration else {}),
             "numInputRows": self.num_input_rows,
-            **_rate("inputRowsPerSecond", self.input_rows_per_second),
-            **_rate("processedRowsPerSecond", self.processed_rows_per_second),
+            **_rate("inputRowsPerSecond", self.input_rows_per_second, self.is_rounded),
+            **_rate("processedRowsPerSecond", self.processed_rows_per_second, self.is_rounded),
             **_filled("durationMs", self.duration_ms),
             **_filled("eventTime", self.event_time),
             "stateOperators": [operator.to_dict() for operator in self.state_operators],
-            "sources": [source.to_dict() for source in self.sources],
+            "sources": [source.to_dict(is_rounded=self.is_rounded) for source in self.sources],
             "sink": self.sink.to_dict(),
             **_filled(
                 "observedMetrics", {name: dict(row) for name, row in self.observed_metrics.items()}
@@ -177,9 +187,11 @@ def _parsed(offset: str | None) -> Any:
         return offset
 
 
-def _rate(name: str, value: float) -> dict[str, float]:
-    """A field with a rate, rounded as in Spark's JSON; no field if it is not finite."""
-    return {name: float(_one_decimal(repr(value)))} if math.isfinite(value) else {}
+def _rate(name: str, value: float, is_rounded: bool) -> dict[str, float]:
+    """A field with a rate as in Spark's JSON; no field if it is not finite."""
+    if not math.isfinite(value):
+        return {}
+    return {name: float(_one_decimal(repr(value))) if is_rounded else value}
 
 
 def _metric(name: str, text: str) -> str:

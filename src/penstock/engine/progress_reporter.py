@@ -136,7 +136,7 @@ class ProgressReporter:
         stats = replace(
             stats,
             output_rows=context.output_rows,
-            event_time={**stats.event_time, **_watermark(plan, context)},
+            event_time={**stats.event_time, **self._watermark(plan, context)},
         )
         progress = self._progress(plan, context.batch_id, end, stats)
         self._last_stats = stats
@@ -196,13 +196,19 @@ class ProgressReporter:
 
     def _stats_without_execution(self, plan: QueryPlan, context: BatchContext) -> ExecutionStats:
         if self._last_stats is None:
-            return ExecutionStats()
+            early = self._session.reports_first_watermark
+            return ExecutionStats(event_time=self._watermark(plan, context) if early else {})
         last = self._last_stats
         return ExecutionStats(
             state_operators=[operator.without_execution() for operator in last.state_operators],
-            event_time=_watermark(plan, context),
+            event_time=self._watermark(plan, context),
             output_rows=None if last.output_rows is None else 0,
         )
+
+    def _watermark(self, plan: QueryPlan, context: BatchContext) -> dict[str, str]:
+        if not plan.watermark_operators:
+            return {}
+        return {"watermark": self._session.event_time_text(context.metadata.batch_watermark_ms)}
 
     def _progress(
         self, plan: QueryPlan, batch_id: int, end_ms: int, stats: ExecutionStats
@@ -222,6 +228,8 @@ class ProgressReporter:
             sources=self._source_progress(plan.sources, stats.input_rows, duration),
             sink=SinkProgress(plan.sink_description, output_rows, plan.sink_metrics()),
             observed_metrics=stats.observed_metrics,
+            is_rounded=self._session.rounds_rates,
+            shows_duration=self._session.shows_batch_duration,
         )
 
     def _source_progress(
@@ -260,12 +268,6 @@ class ProgressReporter:
                 taken,
                 processing,
             )
-
-
-def _watermark(plan: QueryPlan, context: BatchContext) -> dict[str, str]:
-    if not plan.watermark_operators:
-        return {}
-    return {"watermark": format_timestamp(context.metadata.batch_watermark_ms)}
 
 
 def _json_of(progress: StreamProgress, source: DataStream) -> str | None:

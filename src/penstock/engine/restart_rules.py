@@ -75,8 +75,8 @@ def refuse_batches_only_the_sink_knows(runtime: QueryRuntime, latest_batch_id: i
 
 
 def refuse_names_of_sources(runtime: QueryRuntime) -> None:
-    """Raise SourceEvolutionError if source evolution is on. Call it for entries without names."""
-    if runtime.session.settings.source_evolution:
+    """Raise SourceEvolutionError if the plan needs names. Call it for entries without names."""
+    if runtime.plan.refuses_log_by_position:
         raise SourceEvolutionError(
             "Streaming query evolution error: Cannot enable streaming source evolution on a "
             "checkpoint that was created without it. The existing checkpoint uses offset log "

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.data_stream import DataStream
 from penstock.engine.error_text import error_text
 from penstock.engine.events import QueryEvent
@@ -75,6 +76,16 @@ class QueryPlan(ABC):
     def source_ids(self) -> Sequence[str] | None:
         """The names of the sources, if the offset log is to record names; else None."""
         return None
+
+    @property
+    def names_new_log(self) -> bool:
+        """Whether the offset log of a new query records `source_ids`."""
+        return self.source_ids is not None
+
+    @property
+    def refuses_log_by_position(self) -> bool:
+        """Whether an offset log that has no names of sources is an error."""
+        return False
 
     @property
     @abstractmethod
@@ -149,6 +160,25 @@ class StreamSession(ABC):
     def progress_retention(self) -> int:
         """`numRecentProgressUpdates` when the last record was posted; one record less is kept."""
         return self.settings.progress_retention
+
+    @property
+    def reports_first_watermark(self) -> bool:
+        """Whether a trigger without a batch reports the watermark before any batch has run."""
+        return False
+
+    def event_time_text(self, millis: int) -> str:
+        """An event time, which may be any, as Spark writes it in progress."""
+        return format_timestamp(millis)
+
+    @property
+    def shows_batch_duration(self) -> bool:
+        """Whether the JSON of a record has the duration of the batch."""
+        return True
+
+    @property
+    def rounds_rates(self) -> bool:
+        """Whether rates have one decimal in the JSON of a record."""
+        return True
 
     @property
     def is_stopped(self) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 
-def _boolean(text: str) -> bool:
-    return text.strip().lower() == "true"
+def _boolean(text: str | None) -> bool:
+    return text is not None and text.strip().lower() == "true"
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,16 @@ class Settings:
     available_now_wrapper: bool = False
     verify_new_checkpoint: bool = True
     force_delete_temporary_checkpoint: bool = False
-    source_evolution: bool = False
     check_unfinished_repartition: bool = True
     verify_metadata_exists: bool = True
 
     @classmethod
-    def read(cls, millis: Callable[[str], int], text: Callable[[str], str]) -> Settings:
-        """Read all settings: `millis` returns a duration in milliseconds, `text` other values."""
+    def read(cls, millis: Callable[[str], int], text: Callable[[str], str | None]) -> Settings:
+        """Read all settings: `millis` returns a duration in milliseconds, `text` other values.
+
+        `text` returns None for a setting that this Spark does not have; what it would turn on is
+        off then.
+        """
         values: dict[str, int | bool] = {}
         for setting in fields(cls):
             key = KEYS[setting.name]
@@ -37,8 +40,8 @@ class Settings:
                 values[setting.name] = millis(key)
             elif isinstance(setting.default, bool):
                 values[setting.name] = _boolean(text(key))
-            else:
-                values[setting.name] = int(text(key))
+            elif (value := text(key)) is not None:
+                values[setting.name] = int(value)
         return cls(**values)  # type: ignore[arg-type]  # the names decide the types
 
 
@@ -52,7 +55,6 @@ KEYS = {
     "available_now_wrapper": "spark.sql.streaming.triggerAvailableNowWrapper.enabled",
     "verify_new_checkpoint": "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
     "force_delete_temporary_checkpoint": "spark.sql.streaming.forceDeleteTempCheckpointLocation",
-    "source_evolution": "spark.sql.streaming.queryEvolution.enableSourceEvolution",
     "check_unfinished_repartition": "spark.sql.streaming.checkUnfinishedRepartitionOnRestart",
     "verify_metadata_exists": "spark.sql.streaming.checkpoint.verifyMetadataExists.enabled",
 }

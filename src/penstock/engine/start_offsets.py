@@ -77,7 +77,7 @@ def _logged_source_ids(runtime: QueryRuntime, latest: OffsetSeq | None) -> Seque
     """The source names for the offset log; None for positions. An existing log keeps its format."""
     plan = runtime.plan
     if latest is None:
-        return plan.source_ids
+        return plan.source_ids if plan.names_new_log else None
     if latest.source_ids is None:
         refuse_names_of_sources(runtime)
         return None

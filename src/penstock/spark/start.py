@@ -72,7 +72,8 @@ def open_query(
         analyzed = _analyze(jvm, df, request, factory, choice)
     session = SparkStreamSession(df.sparkSession)
     checkpoint = CheckpointDirectory(
-        checkpoint_files(session, str(analyzed.resolvedCheckpointLocation()))
+        checkpoint_files(session, str(analyzed.resolvedCheckpointLocation())),
+        session.log_versions(),
     )
     spec = QuerySpec(
         analyzed=analyzed.inputQuery(),

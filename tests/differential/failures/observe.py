@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import QueryTerminatedEvent, StreamingQueryListener
 
+from penstock.spark.jvm.pyspark_api import HAS_CONDITIONS, condition_of
 from tests.differential.failures.stage import Failure, Stage
 from tests.differential.runs import Engine
 from tests.streams import PATIENCE
@@ -23,6 +24,7 @@ _VARYING = (
     (re.compile(r"@[0-9a-f]{4,8}\b"), "@<object>"),
     (re.compile(r"\bFILE:(?=<home>)"), "file:"),  # see decision 8
     (re.compile(r"#\d+L?\b"), "#<column>"),
+    (re.compile(r"\n\t(at|\.\.\.) [^\n]*"), ""),  # the stack of an error without a condition
     (re.compile(r"\bjob \d+|\bstage [\d.]+|\bTID \d+|\btask [\d.]+", re.IGNORECASE), "<job>"),
 )
 _STATUS = "Terminated with exception: "
@@ -97,7 +99,7 @@ def _seen(error: Exception, stage: Stage, ends: _Ends) -> Seen:
         return Seen("start", _error(error, stage))
     assert ends.heard.wait(PATIENCE)
     assert ends.event is not None
-    cause = error._cause  # type: ignore[attr-defined]  # set by both engines
+    cause = getattr(error, "_cause" if HAS_CONDITIONS else "cause")  # set by both engines
     return Seen(
         "the query",
         _error(error, stage),
@@ -118,7 +120,7 @@ def _error(error: BaseException, stage: Stage) -> Error:
         return Error(kind, None, None, None, text)
     parameters = error.getMessageParameters()
     plain = {k: _plain(v, stage) for k, v in parameters.items()} if parameters else parameters
-    return Error(kind, error.getCondition(), error.getSqlState(), plain, text)
+    return Error(kind, condition_of(error), error.getSqlState(), plain, text)
 
 
 def _plain(text: str, stage: Stage) -> str:

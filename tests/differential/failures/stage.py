@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.differential.runs import Engine
@@ -18,10 +19,18 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that raises an error, with its name in the table of the documentation."""
+    """A program that raises an error, with its name in the table of the documentation.
+
+    `since` is the first line of Spark that raises it.
+    """
 
     name: str
     provoke: Callable[[Stage], None]
+    since: str = "3.5"
+
+    def marks(self) -> list[pytest.MarkDecorator]:
+        """The marks of a test that provokes it."""
+        return [pytest.mark.since(self.since, f"an error for {self.name}")]
 
 
 @dataclass

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tests.differential.failures.stage import Failure, Stage
 
@@ -99,6 +98,18 @@ def _with_state(stage: Stage) -> None:
 
 
 def _python_source(method: str) -> Callable[[Stage], None]:
+    def provoke(stage: Stage) -> None:
+        source = _failing_source(method)
+        stage.session.dataSource.register(source)
+        stage.run(stage.session.readStream.format(source.name()).load())
+
+    return provoke
+
+
+def _failing_source(method: str) -> Any:
+    # Not in Spark 3.5.
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
     class Reader(DataSourceStreamReader):
         def _reach(self, reached: str) -> None:
             if reached == method:
@@ -133,11 +144,7 @@ def _python_source(method: str) -> Callable[[Stage], None]:
                 raise KeyError("customer_id")
             return Reader()
 
-    def provoke(stage: Stage) -> None:
-        stage.session.dataSource.register(Source)
-        stage.run(stage.session.readStream.format(Source.name()).load())
-
-    return provoke
+    return Source
 
 
 FAILURES = (
@@ -152,7 +159,7 @@ FAILURES = (
     Failure("a UDF, into a table", _udf("table")),
     Failure("`applyInPandasWithState`", _with_state),
     *(
-        Failure(f"a Python source: `{method}`", _python_source(method))
+        Failure(f"a Python source: `{method}`", _python_source(method), since="4.0")
         for method in ("streamReader", "initialOffset", "latestOffset", "partitions", "read")
     ),
     Failure("bad JSON, FAILFAST, into noop", _bad_json("noop")),

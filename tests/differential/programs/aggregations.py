@@ -121,7 +121,9 @@ PROGRAMS = (
     ),
     Program("tumbling-by-key", tumbling_by_key, EVENTS_ONLY, stateful=True, extended=True),
     Program("tumbling-changelog", tumbling, EVENTS_ONLY, conf=CHANGELOG, stateful=True),
-    Program("tumbling-state-ids", tumbling, EVENTS_ONLY, conf=STATE_IDS, stateful=True),
+    Program(
+        "tumbling-state-ids", tumbling, EVENTS_ONLY, conf=STATE_IDS, stateful=True, since="4.0"
+    ),
     Program(
         "tumbling-row-checksum",
         tumbling,
@@ -129,6 +131,7 @@ PROGRAMS = (
         conf=ROW_CHECKSUM,
         stateful=True,
         extended=True,
+        since="4.2",
     ),
     Program(
         "tumbling-without-empty-batches",

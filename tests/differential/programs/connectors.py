@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
 
 from tests.differential.program import EVENTS, Aspect, Files, Input, Program
 from tests.differential.programs.data import CLICK_FILES, EVENT_FILES, EVENTS_ONLY, STATE_IDS
@@ -75,48 +71,9 @@ def two_named_streams(source: Input) -> DataFrame:
     return first.union(source.stream("late", called="second")).select("key", "value")
 
 
-class Lines(InputPartition):
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class FileCounter(DataSourceStreamReader):
-    """Returns the numbers up to the number of files in a directory."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def initialOffset(self) -> dict[str, int]:
-        return {"files": 0}
-
-    def latestOffset(self, *_: Any) -> dict[str, int]:
-        return {"files": sum(1 for _ in Path(self._path).glob("[0-9]*"))}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        return [Lines(number) for number in range(start["files"], end["files"])]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
-        assert isinstance(partition, Lines)
-        yield (partition.number,)
-
-    def commit(self, end: dict[str, int]) -> None:
-        pass
-
-
-class CountedFiles(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return "counted_files"
-
-    def schema(self) -> str:
-        return "number INT"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return FileCounter(self.options["path"])
-
-
 def python_data_source(source: Input) -> DataFrame:
+    from tests.differential.programs.counted_files import CountedFiles
+
     source.spark.dataSource.register(CountedFiles)
     reader = source.spark.readStream.format("counted_files")
     return reader.option("path", source.path("events")).load()
@@ -136,9 +93,24 @@ PROGRAMS = (
     Program("file-metadata-column", file_metadata, EVENTS_ONLY),
     Program("input-file-name", input_file, EVENTS_ONLY, extended=True),
     Program("rate-per-batch", rate_per_batch, {}, rounds=3),
-    Program("python-data-source", python_data_source, NUMBERS_ONLY, rounds=3, extended=True),
-    Program("offset-log-2", two_streams, ONE_COMES_LATE, rounds=3, conf=OFFSET_LOG_2),
-    Program("named-sources", two_named_streams, ONE_COMES_LATE, rounds=3, conf=NAMED),
+    Program(
+        "python-data-source",
+        python_data_source,
+        NUMBERS_ONLY,
+        rounds=3,
+        since="4.0",
+        extended=True,
+    ),
+    Program("offset-log-2", two_streams, ONE_COMES_LATE, rounds=3, conf=OFFSET_LOG_2, since="4.2"),
+    Program("named-sources", two_named_streams, ONE_COMES_LATE, rounds=3, conf=NAMED, since="4.2"),
+    Program(
+        "named-sources-by-name",
+        two_named_streams,
+        ONE_COMES_LATE,
+        rounds=3,
+        conf={**NAMED, **OFFSET_LOG_2},
+        since="4.2",
+    ),
     Program(
         "named-sink",
         events,
@@ -147,6 +119,7 @@ PROGRAMS = (
         conf=NAMED_SINKS,
         sink=FileSink("json", EVENTS),
         sink_name="the_files",
+        since="4.2",
     ),
     Program(
         "named-sink-state-ids",
@@ -158,6 +131,7 @@ PROGRAMS = (
         sink_name="the_counts",
         stateful=True,
         extended=True,
+        since="4.2",
     ),
     Program("sink-noop", events, EVENTS_ONLY, sink=NoopSink(), skip=frozenset({Aspect.ROWS})),
     Program("sink-memory", events, EVENTS_ONLY, sink=MemorySink()),

@@ -94,6 +94,7 @@ PROGRAMS = (
         EVENTS_AND_CLICKS,
         conf=STATE_IDS,
         stateful=True,
+        since="4.0",
         extended=True,
     ),
 )

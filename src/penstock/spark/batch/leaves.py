@@ -93,10 +93,7 @@ class V1Leaf(Leaf):
             if self._has_file_metadata:
                 plan = plan.withMetadataColumns()
             if self._catalog_table is not None and not plan.catalogTable().isDefined():
-                table = jvm.some(self._catalog_table)
-                plan = plan.copy(
-                    plan.relation(), plan.output(), table, plan.isStreaming(), plan.stream()
-                )
+                plan = self._with_table(plan, jvm.some(self._catalog_table))
         elif jvm.is_instance(plan, "Project") and self._has_file_metadata:
             present = plan.outputSet()
             missing = [c for c in jvm.to_list(plan.metadataOutput()) if not present.contains(c)]
@@ -106,6 +103,19 @@ class V1Leaf(Leaf):
                     "Project", projectList=jvm.seq([*columns, *missing]), child=plan.child()
                 )
         return plan
+
+    def _with_table(self, relation: Any, table: Any) -> Any:
+        knows_stream = self._jvm.line.has("StreamSourceAwareLogicalPlan")
+        return self._jvm.call(
+            relation,
+            "LogicalRelation",
+            "copy",
+            relation=relation.relation(),
+            output=relation.output(),
+            catalogTable=table,
+            isStreaming=relation.isStreaming(),
+            stream=relation.stream() if knows_stream else None,
+        )
 
 
 def bind_leaves(

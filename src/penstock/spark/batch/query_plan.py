@@ -11,6 +11,7 @@ from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMe
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
+from penstock.engine.stream_progress import positions_of
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 from penstock.spark.batch.leaves import Leaf, bind_leaves
 from penstock.spark.plan.dedup_keys import DEDUPLICATION, with_key_order
@@ -32,7 +33,11 @@ _logger = logging.getLogger(__name__)
 _AQE = "spark.sql.adaptive.enabled"
 _OFFSET_LOG_VERSION = "spark.sql.streaming.offsetLog.formatVersion"
 _NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-_RECORD_THEIR_PATHS = {"TransformWithState", "TransformWithStateInPySpark"}
+_RECORD_THEIR_PATHS = {
+    "TransformWithState",
+    "TransformWithStateInPandas",
+    "TransformWithStateInPySpark",
+}
 """Operators that write into the checkpoint where the schema of their state is."""
 
 
@@ -78,6 +83,7 @@ class SparkQueryPlan(QueryPlan):
         self._has_state = bool(stateful)
         self._statistics = PlanStatistics(
             jvm,
+            jplan,
             dict.fromkeys(self._sources),
             has_watermark=bool(self._watermarks),
             has_state=self._has_state,
@@ -94,8 +100,9 @@ class SparkQueryPlan(QueryPlan):
             state_path = session.direct(state_path)
         self._planner = self._make_planner(analyzed, jplan, state_path)
         if self._has_state:
-            _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
-            session.set_conf(_AQE, "false")
+            if jvm.line.adaptive_execution:
+                _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
+                session.set_conf(_AQE, "false")
             warn_of_default_partitions(session, checkpoint)
 
     @property
@@ -110,9 +117,20 @@ class SparkQueryPlan(QueryPlan):
     def source_ids(self) -> Sequence[str] | None:
         if self._session.is_on(_NAMED_SOURCES):
             return [leaf.name or str(index) for index, leaf in enumerate(self._leaves)]
-        if int(self._session.get_conf(_OFFSET_LOG_VERSION)) >= 2:
-            return [str(index) for index in range(len(self._leaves))]
-        return None
+        return positions_of(self._sources) if self._wants_names() else None
+
+    @property
+    def names_new_log(self) -> bool:
+        return self._wants_names() or self.refuses_log_by_position
+
+    @property
+    def refuses_log_by_position(self) -> bool:
+        session = self._session
+        return session.jvm.line.resolves_log_versions and session.is_on(_NAMED_SOURCES)
+
+    def _wants_names(self) -> bool:
+        """Whether the session asks for an offset log of the format that has names."""
+        return int(self._session.find_conf(_OFFSET_LOG_VERSION) or 1) >= 2
 
     @property
     def sink_description(self) -> str:

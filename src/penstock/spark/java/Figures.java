@@ -2,32 +2,27 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.Seq;
 import scala.collection.immutable.Map;
-import scala.collection.immutable.Seq;
 
 /** What the operators of a physical plan say of the batch that they have run. */
 public class Figures {
-    /** The rows that all scans of a stream have read. */
-    public long rowsRead(SparkPlan plan, SparkDataStream stream) {
-        Option wanted = Option.apply(stream);
-        long rows = 0;
-        for (Iterator i = Operators.of(plan, StreamSourceAwareSparkPlan.class); i.hasNext();) {
-            Object scan = i.next();
-            if (wanted.equals(((StreamSourceAwareSparkPlan) scan).getStream())) {
-                Option metric = ((SparkPlan) scan).metrics().get("numOutputRows");
-                rows += metric.isDefined() ? ((Long) valueOf(metric.get())).longValue() : 0L;
-            }
-        }
-        return rows;
+    /** The rows that all scans of a stream have read in a batch; -1 if this cannot be told. */
+    public long rowsRead(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
+        return SourceRows.read(leaves, execution, stream);
     }
+
+    /** Why the rows read in a batch cannot be told. */
+    public String mismatch(QueryExecution execution) { return SourceRows.mismatch(execution); }
 
     /** A record of each watermark operator: id, delay, max, min, mean and count of the times. */
     public String eventTimes(SparkPlan plan) {
         Records records = new Records();
+        int position = 0;
         for (Iterator i = Operators.of(plan, EventTimeWatermarkExec.class); i.hasNext();) {
             EventTimeWatermarkExec operator = (EventTimeWatermarkExec) i.next();
             EventTimeStats seen = (EventTimeStats) valueOf(operator.eventTimeStats());
-            records.add(operator.nodeId()).add(operator.delayMs());
+            records.add(WatermarkIds.of(operator, position++)).add(operator.delayMs());
             records.add(seen.max()).add(seen.min()).add(seen.avg()).add(seen.count()).end();
         }
         return records.toString();
@@ -51,6 +46,12 @@ public class Figures {
 
     /** The state stores of a batch whose commits Spark counts; null if it does not count. */
     public Map stateStores(SparkPlan plan) { return StateStores.of(plan); }
+
+    /** What an operator counts as its rows, 0 if it does not count. */
+    static long outputRows(SparkPlan operator) {
+        Option metric = operator.metrics().get("numOutputRows");
+        return metric.isDefined() ? ((Long) valueOf(metric.get())).longValue() : 0L;
+    }
 
     /** By the superclass: of the two methods of a subclass this compiler does not choose one. */
     private static Object valueOf(Object accumulator) {

@@ -20,7 +20,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
 import scala.collection.mutable.HashMap;
 import scala.runtime.AbstractFunction2;
 import scala.runtime.BoxedUnit;
@@ -46,15 +45,28 @@ public class Start {
 
     public Figures figures() { return new Figures(); }
 
-    /** The values of settings: after a `=` where there is one, and a `!` before what is set. */
+    /**
+     * The values of settings: after a `=` where there is one, and a `!` before what is set.
+     * One of Spark's that this Spark does not have is without effect, whatever it is set to.
+     */
     public String settings(ClassicSession session, String keys) {
         Records values = new Records();
         for (String key : Records.fields(keys)) {
+            if (!isKnown(key)) {
+                values.add("");
+                continue;
+            }
             Option value = session.conf().getOption(key);
             boolean isSet = session.sessionState().conf().contains(key);
             values.add((isSet ? "!" : "") + (value.isDefined() ? "=" + value.get() : ""));
         }
         return values.toString();
+    }
+
+    /** Whether this Spark heeds a setting. That of the file manager is not registered in any. */
+    private static boolean isKnown(String key) {
+        return !key.startsWith("spark.sql.") || SQLConf$.MODULE$.containsConfigKey(key)
+            || key.equals("spark.sql.streaming.checkpointFileManagerClass");
     }
 
     /** Make settings; keys and values come by turns. */
@@ -72,8 +84,7 @@ public class Start {
 
     /** Make the settings that an entry of the offset log has. */
     public void restore(ClassicSession session, String metadata) {
-        OffsetSeqMetadata recorded = OffsetSeqMetadata$.MODULE$.apply(metadata);
-        OffsetSeqMetadata$.MODULE$.setSessionConf(recorded, session.sessionState().conf());
+        RecordedSettings.restore(OffsetSeqMetadata$.MODULE$.apply(metadata), session);
     }
 
     /** Keys and values by turns as a Map. */
@@ -83,7 +94,7 @@ public class Start {
         for (int i = 0; i + 1 < texts.length; i += 2) {
             map.put(texts[i], texts[i + 1]);
         }
-        return (Map) Map$.MODULE$.from(map);
+        return Maps.immutable(map);
     }
 
     /** Make a session the active one, or none; the one that was active before, or null. */
@@ -134,22 +145,17 @@ public class Start {
         }
         TableProvider provider =
             (TableProvider) kind.getConstructor(new Class[0]).newInstance(new Object[0]);
-        if (provider instanceof PythonDataSourceV2) {
-            ((PythonDataSourceV2) provider).setShortName(format);
-        }
+        PythonProviders.setName(provider, format);
         TreeMap given = new TreeMap(String.CASE_INSENSITIVE_ORDER);
-        given.putAll(asJava(DataSourceV2Utils.extractSessionConfigs(provider, conf)));
-        for (Object key : asJava(options).keySet()) { given.remove(key); }
-        given.putAll(asJava(options));
+        given.putAll(Maps.asJava(DataSourceV2Utils.extractSessionConfigs(provider, conf)));
+        java.util.Map own = Maps.asJava(options);
+        for (Object key : own.keySet()) { given.remove(key); }
+        given.putAll(own);
         Table table = DataSourceV2Utils.getTableFromProvider(
             provider, new CaseInsensitiveStringMap(given),
             Option.apply(provider.supportsExternalMetadata() ? schema : null));
         return table instanceof SupportsWrite
             && table.capabilities().contains(TableCapability.STREAMING_WRITE) ? table : null;
-    }
-
-    private static java.util.Map asJava(Map map) {
-        return scala.jdk.javaapi.CollectionConverters.asJava(map);
     }
 
     /** A stream's own name, then what it can do, as the fields of one record. */
@@ -187,9 +193,15 @@ public class Start {
         return rows.isStreaming() ? rows.logicalPlan() : rows.queryExecution().logical().toString();
     }
 
+    /** The record of a trigger whose JSON, without observed metrics, this is. */
+    public QueryProgress progress(String json) throws Exception {
+        return ProgressRecords.fromJson(json);
+    }
+
     /** Tell Spark's listeners of the record of a trigger; how many a session wants kept now. */
-    public int postProgress(QueryManager listeners, ClassicSession session, String json) {
-        listeners.postListenerEvent(new QueryProgressEvent(QueryProgress$.MODULE$.fromJson(json)));
+    public int postProgress(QueryManager listeners, ClassicSession session, String json)
+            throws Exception {
+        listeners.postListenerEvent(new QueryProgressEvent(progress(json)));
         return session.sessionState().conf().streamingProgressRetention();
     }
 

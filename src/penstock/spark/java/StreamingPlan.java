@@ -1,37 +1,36 @@
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.Seq;
+import scala.collection.immutable.$colon$colon;
 import scala.collection.immutable.Nil$;
-import scala.collection.immutable.Seq;
-import scala.collection.mutable.ListBuffer;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** The analyzed plan of a query: what is in it, and the data that its streaming leaves have now. */
 public class StreamingPlan {
     private final LogicalPlan plan;
     private final List leaves;
     private final LogicalPlan[] data;
-    private final StreamingDataSourceV2ScanRelation[] scans;
+    private final V2Scan[] scans;
+    private final SparkDataStream[] streams;
 
     StreamingPlan(LogicalPlan plan) {
         this.plan = plan;
         leaves = leavesBelow(plan);
         data = new LogicalPlan[leaves.size()];
-        scans = new StreamingDataSourceV2ScanRelation[leaves.size()];
+        scans = new V2Scan[leaves.size()];
+        streams = new SparkDataStream[leaves.size()];
     }
 
     /** Answers in records: of each operator, of each watermark, and of each streaming leaf. */
     public String describe() {
         Records records = new Records();
-        for (Iterator nodes = everyNode(plan); nodes.hasNext();) {
+        int position = 0;
+        for (Iterator nodes = everyNode(Definitions.inlined(plan)); nodes.hasNext();) {
             LogicalPlan node = (LogicalPlan) nodes.next();
             boolean joinsStreams = node instanceof Join
                 && ((Join) node).left().isStreaming() && ((Join) node).right().isStreaming();
@@ -41,7 +40,8 @@ public class StreamingPlan {
             records.add(node.isStreaming()).add(joinsStreams).add(hasNoKeys).end();
             if (node instanceof EventTimeWatermark) {
                 EventTimeWatermark watermark = (EventTimeWatermark) node;
-                records.add("watermark").add(watermark.nodeId()).add(watermark.eventTime().name());
+                records.add("watermark").add(WatermarkIds.of(watermark, position++));
+                records.add(watermark.eventTime().name());
                 records.add(EventTimeWatermark.getDelayMs(watermark.delay()));
                 List below = leavesBelow(node);
                 for (int i = 0; i < below.size(); i++) {
@@ -94,7 +94,7 @@ public class StreamingPlan {
     private static void addOptions(LogicalPlan node, Records records) {
         java.util.Map options = node instanceof StreamingRelationV2
             ? ((StreamingRelationV2) node).extraOptions().asCaseSensitiveMap()
-            : CollectionConverters.asJava(((StreamingRelation) node).dataSource().options());
+            : Maps.asJava(((StreamingRelation) node).dataSource().options());
         for (Object option : options.entrySet()) {
             java.util.Map.Entry entry = (java.util.Map.Entry) option;
             records.add(entry.getKey()).add(entry.getValue());
@@ -108,19 +108,9 @@ public class StreamingPlan {
     /** Open the stream of Spark's second API that a leaf reads. */
     public SparkDataStream openV2(int index, String path) {
         StreamingRelationV2 node = (StreamingRelationV2) leaf(index);
-        ScanBuilder builder = ((SupportsRead) node.table()).newScanBuilder(node.extraOptions());
-        if (builder instanceof SupportsPushDownRequiredColumns) {
-            ((SupportsPushDownRequiredColumns) builder).pruneColumns(node.schema());
-        }
-        Scan scan = builder.build();
-        StreamingDataSourceV2Relation relation = ${new StreamingDataSourceV2Relation(
-            table = node.table(), output = node.output(),
-            catalog = node.catalog(), identifier = node.identifier(),
-            options = node.extraOptions(), metadataPath = path,
-            realTimeModeDuration = Option.empty(),
-            sourceIdentifyingName = node.sourceIdentifyingName())};
-        scans[index] = scan(relation, scan, scan.toMicroBatchStream(path), null, null);
-        return scans[index].stream();
+        scans[index] = new V2Scan(node, Scans.of(node), path);
+        streams[index] = scans[index].stream();
+        return streams[index];
     }
 
     /** Open the source of Spark's first API that a leaf reads, in the query's own session. */
@@ -144,30 +134,43 @@ public class StreamingPlan {
 
     /** Give a leaf the rows between two offsets of its stream. */
     public void setScan(int index, Offset start, Offset end) {
-        StreamingDataSourceV2ScanRelation known = scans[index];
-        data[index] = scan(known.relation(), known.scan(), known.stream(), start, end);
+        data[index] = scans[index].between(start, end);
     }
 
     /** Give a leaf the rows of a plan, under its own columns. Null, or columns that do not fit. */
-    public String setPlan(int index, LogicalPlan rows, final SparkDataStream stream) {
+    public String setPlan(int index, LogicalPlan rows, SparkDataStream stream) {
         Seq wanted = leaf(index).output();
         if (rows.output().size() != wanted.size()) { return rows.output().mkString(","); }
-        LogicalPlan named = (LogicalPlan) rows.transformUp(new Everywhere() {
-            Object of(Object node) {
-                return node instanceof StreamSourceAwareLogicalPlan
-                    ? ((StreamSourceAwareLogicalPlan) node).withStream(stream) : node;
-            }
-        });
-        ListBuffer columns = new ListBuffer();
-        for (int i = 0; i < wanted.size(); i++) {
+        scala.collection.immutable.List columns = Nil$.MODULE$;
+        for (int i = wanted.size() - 1; i >= 0; i--) {
             Attribute from = (Attribute) rows.output().apply(i);
             Attribute to = (Attribute) wanted.apply(i);
-            columns.addOne(${new Alias(
+            // Explicit metadata that is empty would be taken away by the analyzer of Spark 4.0.
+            boolean isPlain = Metadata.empty().equals(from.metadata());
+            columns = new $colon$colon(${new Alias(
                 child = from, name = to.name(), exprId = to.exprId(), qualifier = Nil$.MODULE$,
-                explicitMetadata = Option.apply(from.metadata()),
-                nonInheritableMetadataKeys = Nil$.MODULE$)});
+                explicitMetadata = isPlain ? Option.empty() : Option.apply(from.metadata()),
+                nonInheritableMetadataKeys = Nil$.MODULE$)}, columns);
         }
-        data[index] = ${new Project(projectList = columns.toList(), child = named)};
+        streams[index] = stream;
+        data[index] = ${new Project(
+            projectList = columns, child = SourceRows.ofStream(rows, stream))};
+        return null;
+    }
+
+    /** Whether all leaves read streams of the second API. */
+    boolean readsV2Only() {
+        for (int i = 0; i < leaves.size(); i++) {
+            if (scans[leaves.indexOf(leaf(i))] == null) { return false; }
+        }
+        return true;
+    }
+
+    /** The stream whose data a leaf of a batch's plan is part of, null if there is none. */
+    SparkDataStream streamOf(LogicalPlan part) {
+        for (int i = 0; i < data.length; i++) {
+            if (data[i] != null && data[i].collectLeaves().contains(part)) { return streams[i]; }
+        }
         return null;
     }
 
@@ -179,14 +182,6 @@ public class StreamingPlan {
                 return index < 0 ? node : data[index];
             }
         });
-    }
-
-    private StreamingDataSourceV2ScanRelation scan(
-            StreamingDataSourceV2Relation relation, Scan scan, SparkDataStream stream,
-            Offset start, Offset end) {
-        return ${new StreamingDataSourceV2ScanRelation(
-            relation = relation, scan = scan, output = relation.output(), stream = stream,
-            startOffset = Option.apply(start), endOffset = Option.apply(end))};
     }
 
     private static boolean hasFileMetadata(LogicalPlan node) {

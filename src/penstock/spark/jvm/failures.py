@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
@@ -18,6 +19,8 @@ from pyspark.errors.exceptions.captured import (
 from penstock.engine.error_text import error_text
 from penstock.errors import ConcurrentUpdateError, PenstockError
 from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.lines import SparkLine
+from penstock.spark.jvm.pyspark_api import condition_of, description_of, stack_of
 
 _INTERRUPTIONS = (
     "java.lang.InterruptedException",
@@ -31,7 +34,9 @@ _SIGNS_OF_ANOTHER = (
     "Multiple streaming queries are concurrently using",  # either, on a file system that renames
 )
 _BATCH_FUNCTION_ERROR = "FOREACH_BATCH_USER_FUNCTION_ERROR"
+_PROXY_ERROR = "An exception was raised by the Python Proxy. Return Message: "
 _MARK = "_penstock_of_batch_function"
+_FAILED_JOB = re.compile(r"[\w.]+: (?P<message>.*?\n\nDriver stacktrace:)\n\tat ", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -137,9 +142,11 @@ def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
     return converted
 
 
-def error_message(error: BaseException) -> str:
+def error_message(error: BaseException, line: SparkLine) -> str:
     """What Spark says of the error when a query died of it; of one in Python, its traceback too."""
     if getattr(error, _MARK, False):
+        if not line.has_batch_function_error:
+            return f"{_PROXY_ERROR}{_python_traceback(error)}"
         reason = f"{error_text(error)}\n{_python_traceback(error)}"
         return (
             f"[{_BATCH_FUNCTION_ERROR}] An error occurred in the user provided function in foreach "
@@ -149,17 +156,27 @@ def error_message(error: BaseException) -> str:
         if error._origin is not None:
             with contextlib.suppress(Exception):
                 return str(error._origin.getMessage() or error._origin.toString())
-        return str(error._desc)
+        return _message_in(stack_of(error) or "") or description_of(error)
     text = error_text(error)
     if isinstance(error, (PenstockError, Py4JError)):
         return text
     return f"{text}\n{_python_traceback(error)}"
 
 
+def _message_in(stack_trace: str) -> str | None:
+    """The message of a failed job in the JVM's text of it.
+
+    For an error in Python PySpark before 4.2 keeps the text, but neither the exception nor its
+    message.
+    """
+    found = _FAILED_JOB.match(stack_trace)
+    return found["message"] if found else None
+
+
 def stack_trace(error: BaseException) -> str | None:
     """The JVM's text of an error with its stack, if the error is of the JVM."""
     if isinstance(error, CapturedException) and not getattr(error, _MARK, False):
-        return error._stackTrace or None
+        return stack_of(error)
     return None
 
 
@@ -188,18 +205,18 @@ def _messages(error: BaseException) -> list[str]:
     return messages
 
 
-def error_class(error: BaseException) -> str | None:
+def error_class(error: BaseException, line: SparkLine) -> str | None:
     """The condition of Spark's error framework that an error has, if it has one.
 
     Whatever a function raised that foreachBatch called has the one that Spark has for these.
     """
     if getattr(error, _MARK, False):
-        return _BATCH_FUNCTION_ERROR
+        return _BATCH_FUNCTION_ERROR if line.has_batch_function_error else None
     if isinstance(error, PenstockError):
         return None if error.condition is None else error.condition.name
     holder: Any = error.java_exception if isinstance(error, Py4JJavaError) else error
     with contextlib.suppress(Exception):
-        found = holder.getCondition()
+        found = condition_of(holder)
         return found if isinstance(found, str) else None
     return None
 

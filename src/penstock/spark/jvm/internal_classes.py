@@ -41,6 +41,11 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         "a batch as one SQL execution",
         methods="withNewExecutionId(queryExecution, name, body)",
     ),
+    "JobGroups": InternalClass(
+        "org.apache.spark.SparkContext",
+        "stopping a query",
+        methods="cancelJobGroup(groupId, reason)",
+    ),
     "CommandExecutionMode": InternalClass(
         f"{_SQL}.execution.CommandExecutionMode",
         "planning a batch",
@@ -383,7 +388,6 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
             "id, runId, name, timestamp, batchId, batchDuration, durationMs, eventTime, "
             "stateOperators, sources, sink, observedMetrics"
         ),
-        methods="fromJson(json)",
     ),
     "QueryStartedEvent": InternalClass(
         f"{_SQL}.streaming.StreamingQueryListener$QueryStartedEvent",

@@ -10,32 +10,74 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from penstock.checkpoint.timestamps import format_timestamp
+from penstock.engine.progress import StateOperatorProgress
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm.internal_classes import INTERNAL_CLASSES
 from penstock.spark.jvm.internals import InternalClass
 
 _SQL = "org.apache.spark.sql"
+_CATALYST = f"{_SQL}.catalyst"
 _STREAMING = f"{_SQL}.execution.streaming"
 
 
 @dataclass(frozen=True)
 class SparkLine:
-    """A line of Spark: its internal classes, and how its engine sets up the session of a query.
-
-    `state_partitions_key` is the setting that fixes the number of partitions of state, None where
-    the number of shuffle partitions is used. `adaptive_execution` says whether the engine leaves
-    adaptive query execution on for stateless queries.
-    """
+    """A line of Spark: its internal classes, and how its engine behaves where lines differ."""
 
     name: str
     classes: dict[str, InternalClass]
+
     adaptive_execution: bool = True
+    """Whether the engine leaves adaptive query execution on for stateless queries."""
+
     state_partitions_key: str | None = "spark.sql.streaming.internal.stateStore.partitions"
+    """The setting with the number of state partitions; None if it is that of shuffles."""
+
+    newest_offset_log: int = 2
+    newest_commit_log: int | None = 3
+    """The newest version that is read; None if only the version of the state format is."""
+
+    resolves_log_versions: bool = True
+    """Whether named sources require offset log 2, and a checkpoint keeps its commit log version.
+
+    If not, the settings of the session decide both.
+    """
+
+    batch_figures: frozenset[str] = StateOperatorProgress.of_the_batch
+    """The fields of a stateful operator that are 0 in a trigger without a batch."""
+
+    has_batch_function_error: bool = True
+    """Whether exceptions of `foreachBatch` functions have an error condition of their own."""
+
+    has_log_conditions: bool = True
+    """Whether errors about log versions have error conditions."""
+
+    observes_empty_batches: bool = True
+    """Whether a batch without new data reports the metrics of `DataFrame.observe`."""
+
+    reports_first_watermark: bool = False
+    """Whether a trigger reports the watermark before any batch has run."""
+
+    rounds_rates: bool = True
+    """Whether the JSON of a progress record has rates with one decimal."""
+
+    shows_batch_duration: bool = True
+    """Whether the JSON of a progress record has the duration of the batch."""
+
+    signs_long_years: bool = True
+    """Whether a year beyond 9999 has a plus sign in a progress record."""
 
     @property
     def number(self) -> tuple[int, ...]:
         return version_number(self.name)
+
+    def event_time_text(self, millis: int) -> str:
+        """An event time as progress records of this line have it."""
+        text = format_timestamp(millis)
+        return text if self.signs_long_years else text.removeprefix("+")
 
     def has(self, class_name: str) -> bool:
         """Whether the line has an internal class of the table."""
@@ -52,26 +94,25 @@ def _older(
     name: str,
     *,
     absent: Iterable[str] = (),
+    added: Mapping[str, InternalClass] | None = None,
     moved: Mapping[str, str] | None = None,
     new: Mapping[str, str] | None = None,
     methods: Mapping[str, str] | None = None,
-    adaptive_execution: bool | None = None,
-    state_partitions_key: str | None = "",
+    **facts: Any,
 ) -> SparkLine:
-    """The line before another: classes that it does not have, and those that are different."""
+    """The line before another: what it does not have, and what is different, classes and facts.
+
+    `added` are classes that only this line and older ones are asked for.
+    """
     classes = {key: known for key, known in newer.classes.items() if key not in set(absent)}
+    classes |= added or {}
     for key, class_name in (moved or {}).items():
         classes[key] = replace(classes[key], name=class_name)
     for key, parameters in (new or {}).items():
         classes[key] = replace(classes[key], new=parameters)
     for key, signatures in (methods or {}).items():
         classes[key] = replace(classes[key], methods=signatures)
-    return SparkLine(
-        name,
-        classes,
-        newer.adaptive_execution if adaptive_execution is None else adaptive_execution,
-        newer.state_partitions_key if state_partitions_key == "" else state_partitions_key,
-    )
+    return replace(newer, name=name, classes=classes, **facts)
 
 
 _4_3 = SparkLine("4.3", INTERNAL_CLASSES)
@@ -79,7 +120,8 @@ _4_3 = SparkLine("4.3", INTERNAL_CLASSES)
 _4_2 = _older(
     _4_3,
     "4.2",
-    absent=("ResolveDeduplicate", "V2Reference"),
+    absent=("ResolveDeduplicate",),
+    moved={"V2Reference": f"{_SQL}.catalyst.analysis.V2TableReference"},
     new={
         "IncrementalExecution": (
             "sparkSession, logicalPlan, outputMode, checkpointLocation, queryId, runId, "
@@ -95,12 +137,14 @@ _4_2 = _older(
         "LogicalRDD": "fromDataset(rdd, originDataset, isStreaming)",
         "SQLConf": "legacyPathOptionBehavior()",
     },
+    resolves_log_versions=False,
+    batch_figures=frozenset({"numRowsUpdated", "numRowsDroppedByWatermark", "numRowsRemoved"}),
 )
 
 _4_1 = _older(
     _4_2,
     "4.1",
-    absent=("HasStreamingSourceIdentifyingName", "Unassigned"),
+    absent=("HasStreamingSourceIdentifyingName", "StateStoreErrors", "Unassigned", "V2Reference"),
     moved={"OffsetSeqMetadataBase": f"{_STREAMING}.checkpointing.OffsetSeqMetadata"},
     new={
         "DataSource": (
@@ -120,7 +164,9 @@ _4_1 = _older(
             "catalogAndIdent, catalogTable"
         ),
     },
-    methods={"StateStoreErrors": ""},
+    newest_offset_log=1,
+    newest_commit_log=None,
+    batch_figures=frozenset({"numRowsUpdated", "numRowsDroppedByWatermark"}),
 )
 
 _IN_SUBPACKAGES_SINCE_4_1 = {
@@ -168,9 +214,82 @@ _4_0 = _older(
     },
     adaptive_execution=False,
     state_partitions_key=None,
+    rounds_rates=False,
 )
 
-LINES = {line.name: line for line in (_4_3, _4_2, _4_1, _4_0)}
+_3_5 = _older(
+    _4_0,
+    "3.5",
+    absent=(
+        "OperatorStateMetadataFiles",
+        "PythonDataSourceV2",
+        "StateCheckpointInfo",
+        "StateStoreErrors",
+        "StreamSourceAwareLogicalPlan",
+        "StreamSourceAwareSparkPlan",
+        "StreamingDataSourceV2ScanRelation",
+    ),
+    added={
+        "InlineCTE": InternalClass(
+            f"{_CATALYST}.optimizer.InlineCTE", "rows read per source", new="alwaysInline"
+        ),
+        "MicroBatchScanExec": InternalClass(
+            f"{_SQL}.execution.datasources.v2.MicroBatchScanExec", "rows read per source"
+        ),
+        "SinkProgress": InternalClass(
+            f"{_SQL}.streaming.SinkProgress",
+            "listeners",
+            new="description, numOutputRows, metrics",
+        ),
+        "SourceProgress": InternalClass(
+            f"{_SQL}.streaming.SourceProgress",
+            "listeners",
+            new=(
+                "description, startOffset, endOffset, latestOffset, numInputRows, "
+                "inputRowsPerSecond, processedRowsPerSecond, metrics"
+            ),
+        ),
+        "WithCTE": InternalClass(f"{_CATALYST}.plans.logical.WithCTE", "rows read per source"),
+    },
+    moved={
+        "ClassicDataset": f"{_SQL}.Dataset",
+        "ClassicSession": f"{_SQL}.SparkSession",
+        "PythonForeachWriter": f"{_SQL}.execution.python.PythonForeachWriter",
+        "QueryManager": f"{_SQL}.streaming.StreamingQueryManager",
+    },
+    new={
+        "IncrementalExecution": (
+            "sparkSession, logicalPlan, outputMode, checkpointLocation, queryId, runId, "
+            "currentBatchId, prevOffsetSeqMetadata, offsetSeqMetadata, watermarkPropagator"
+        ),
+        "LocalRelation": "output, data, isStreaming",
+        "StateOperatorProgress": (
+            "operatorName, numRowsTotal, numRowsUpdated, allUpdatesTimeMs, numRowsRemoved, "
+            "allRemovalsTimeMs, commitTimeMs, memoryUsedBytes, numRowsDroppedByWatermark, "
+            "numShufflePartitions, numStateStoreInstances, customMetrics"
+        ),
+        "StreamingDataSourceV2Relation": (
+            "output, scan, stream, catalog, identifier, startOffset, endOffset"
+        ),
+    },
+    methods={
+        "JobGroups": "cancelJobGroup(groupId)",
+        "LogicalRelation": (
+            "withMetadataColumns() relation() catalogTable() "
+            "copy(relation, output, catalogTable, isStreaming)"
+        ),
+        "StateStoreWriter": "getStateInfo() stateInfo()",
+    },
+    newest_commit_log=1,
+    has_batch_function_error=False,
+    has_log_conditions=False,
+    observes_empty_batches=False,
+    reports_first_watermark=True,
+    shows_batch_duration=False,
+    signs_long_years=False,
+)
+
+LINES = {line.name: line for line in (_4_3, _4_2, _4_1, _4_0, _3_5)}
 """The lines of Spark that this release was tried on, the newest first."""
 
 NEWEST = _4_3

@@ -16,6 +16,7 @@ _STATEFUL_OPERATORS = {
     "FlatMapGroupsWithState",
     "FlatMapGroupsInPandasWithState",
     "TransformWithState",
+    "TransformWithStateInPandas",
     "TransformWithStateInPySpark",
     "GlobalLimit",
 }

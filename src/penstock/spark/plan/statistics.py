@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import records_of
 from penstock.spark.session.jvm_events import ObservedRow
+
+_logger = logging.getLogger(__name__)
 
 
 class PlanStatistics:
@@ -24,14 +26,20 @@ class PlanStatistics:
     def __init__(
         self,
         jvm: Jvm,
+        jplan: Any,
         sources: Iterable[DataStream],
         *,
         has_watermark: bool,
         has_state: bool,
         has_observations: bool,
     ) -> None:
-        """What the query cannot have is not looked for in its batches."""
+        """What the query cannot have is not looked for in its batches.
+
+        `jplan` is the StreamingPlan inside the JVM, whose leaves read the sources.
+        """
         self._jvm = jvm
+        self._jplan = jplan
+        self._has_warned = False
         self.has_state = has_state
         self._has_observations = has_observations
         self._figures = jvm.java.figures
@@ -49,18 +57,33 @@ class PlanStatistics:
         if not self.has_state:
             return []
         return [
-            _state_operator(*fields) for fields in records_of(self._figures.stateProgress(plan))
+            self._state_operator(*fields)
+            for fields in records_of(self._figures.stateProgress(plan))
         ]
+
+    def _state_operator(self, progress: str, snapshot_metrics: str) -> StateOperatorProgress:
+        names = frozenset(snapshot_metrics.split(",")) if snapshot_metrics else frozenset()
+        return StateOperatorProgress(json.loads(progress), names, self._jvm.line.batch_figures)
 
     def state_store_writers(self, plan: Any) -> list[Any]:
         """The stateful operators of an executed plan."""
         return self._jvm.to_list(self._figures.stateWriters(plan)) if self.has_state else []
 
-    def input_rows(self, plan: Any) -> dict[DataStream, int]:
-        """The rows read from each source; one that is scanned twice counts twice."""
-        return {
-            source: int(self._figures.rowsRead(plan, source.jstream)) for source in self._sources
+    def input_rows(self, execution: Any) -> dict[DataStream, int]:
+        """The rows read from each source; one that is scanned twice counts twice.
+
+        None of a batch whose plan does not tell which rows are of which source.
+        """
+        rows = {
+            source: int(self._figures.rowsRead(self._jplan, execution, source.jstream))
+            for source in self._sources
         }
+        if min(rows.values(), default=0) >= 0:
+            return rows
+        if not self._has_warned:
+            self._has_warned = True
+            _logger.warning("%s", self._figures.mismatch(execution))
+        return {}
 
     def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
         """What `DataFrame.observe` collected in the batch."""
@@ -82,13 +105,14 @@ class PlanStatistics:
     ) -> ExecutionStats:
         """All of it, for progress. `plan` is the executed one."""
         operators = self.state_operators(plan)
-        observed = self.observed_metrics(execution)
+        is_observed = has_new_data or self._jvm.line.observes_empty_batches
+        observed = self.observed_metrics(execution) if is_observed else {}
         if not has_new_data:
             return ExecutionStats(state_operators=operators, observed_metrics=observed)
         return ExecutionStats(
-            input_rows=self.input_rows(plan),
+            input_rows=self.input_rows(execution),
             state_operators=operators,
-            event_time=_event_time(event_time),
+            event_time=_event_time(event_time, self._jvm.line.event_time_text),
             observed_metrics=observed,
         )
 
@@ -103,18 +127,13 @@ def _event_time_stats(
     )
 
 
-def _state_operator(progress: str, snapshot_metrics: str) -> StateOperatorProgress:
-    names = frozenset(snapshot_metrics.split(",")) if snapshot_metrics else frozenset()
-    return StateOperatorProgress(json.loads(progress), names)
-
-
-def _event_time(stats: Sequence[EventTimeStats]) -> dict[str, str]:
+def _event_time(stats: Sequence[EventTimeStats], text: Callable[[int], str]) -> dict[str, str]:
     """The times of the first operator that saw any, as Spark reports them."""
     first = next((s for s in stats if s.count > 0), None)
     if first is None:
         return {}
     return {
-        "max": format_timestamp(first.max_ms),
-        "min": format_timestamp(first.min_ms),
-        "avg": format_timestamp(int(first.avg_ms)),
+        "max": text(first.max_ms),
+        "min": text(first.min_ms),
+        "avg": text(int(first.avg_ms)),
     }

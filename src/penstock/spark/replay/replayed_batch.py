@@ -128,7 +128,8 @@ def _open(session: SparkStreamSession, location: str) -> CheckpointDirectory:
     path = session.jvm.cls("org.apache.hadoop.fs.Path")(location)
     system = path.getFileSystem(session.hadoop_conf())
     return CheckpointDirectory(
-        checkpoint_files(session, str(system.makeQualified(path).toString()))
+        checkpoint_files(session, str(system.makeQualified(path).toString())),
+        session.log_versions(),
     )
 
 

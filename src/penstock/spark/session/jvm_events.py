@@ -57,7 +57,7 @@ def post_progress(
 
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
     """Spark's progress record, read from JSON in the form its own reader takes."""
-    read = jvm.module("QueryProgress").fromJson(_json(progress))
+    read = jvm.java.start.progress(_json(progress))
     return _with_observed_metrics(jvm, read, progress) if progress.observed_metrics else read
 
 
@@ -66,7 +66,7 @@ def _json(progress: StreamingQueryProgress) -> str:
 
     Nothing is rounded: the JVM's record holds the numbers themselves, and rounds in its own JSON.
     """
-    fields = progress.to_dict()
+    fields = progress.to_dict() | {"batchDuration": progress.batch_duration_ms}
     for shown, source in zip(fields["sources"], progress.sources, strict=True):
         shown["startOffset"] = source.start_offset
         shown["endOffset"] = source.end_offset

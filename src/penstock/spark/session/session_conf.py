@@ -20,6 +20,7 @@ _READ_TOGETHER = (
     "spark.sql.streaming.multipleWatermarkPolicy",
     "spark.sql.streaming.offsetLog.formatVersion",
     "spark.sql.streaming.queryEvolution.enableSinkEvolution",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution",
     "spark.sql.streaming.stateStore.checkpointFormatVersion",
     "spark.sql.streaming.stateStore.commitValidation.enabled",
     "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag",
@@ -41,13 +42,16 @@ class SessionConf:
         return value if value is not None else str(self._jsession.conf().get(key))
 
     def find(self, key: str) -> str | None:
-        """A setting's value, or its default, or None if it has neither."""
+        """A setting's value, or its default, or None if it has neither.
+
+        None for a setting of another line of Spark, whatever it is set to.
+        """
         _, equals, value = self._answer(key).partition("=")
         return value if equals else None
 
     def is_on(self, key: str) -> bool:
-        """Whether a setting is true, as Spark reads it."""
-        return self.get(key).strip().lower() == "true"
+        """Whether a setting is true, as Spark reads it. False if this Spark does not have it."""
+        return (self.find(key) or "").strip().lower() == "true"
 
     def is_set(self, key: str) -> bool:
         """Whether somebody has set a setting, be it to its default."""

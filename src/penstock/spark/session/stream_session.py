@@ -9,22 +9,23 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from penstock.checkpoint import OffsetSeqMetadata
+from penstock.checkpoint import LogVersions, OffsetSeqMetadata
 from penstock.engine.events import QueryEvent, QueryIdleEvent, QueryProgressEvent
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark.jvm import failures
 from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.pyspark_api import inheritable_thread
 from penstock.spark.session.jvm_events import post_progress, to_jvm_event
 from penstock.spark.session.metrics import QueryGauges
 from penstock.spark.session.session_conf import SessionConf
 
 _logger = logging.getLogger(__name__)
 
+STATE_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 _DIRECT_SCHEME = "FILE"
 _DIRECT_FILES = {
@@ -75,6 +76,21 @@ class SparkStreamSession(StreamSession):
         return self._progress_retention
 
     @property
+    def reports_first_watermark(self) -> bool:
+        return self.jvm.line.reports_first_watermark
+
+    def event_time_text(self, millis: int) -> str:
+        return self.jvm.line.event_time_text(millis)
+
+    @property
+    def shows_batch_duration(self) -> bool:
+        return self.jvm.line.shows_batch_duration
+
+    @property
+    def rounds_rates(self) -> bool:
+        return self.jvm.line.rounds_rates
+
+    @property
     def watermark_policy(self) -> str:
         return self.get_conf(_WATERMARK_POLICY)
 
@@ -91,7 +107,7 @@ class SparkStreamSession(StreamSession):
         return self._conf.is_set(key)
 
     def is_on(self, key: str) -> bool:
-        """Whether a setting is true."""
+        """Whether a setting is true. False if this Spark does not have it."""
         return self._conf.is_on(key)
 
     def is_on_for_user(self, key: str) -> bool:
@@ -123,11 +139,22 @@ class SparkStreamSession(StreamSession):
     def is_stopped(self) -> bool:
         return self._context._jsc is None or bool(self._scala_context.isStopped())
 
+    def log_versions(self) -> LogVersions:
+        """The versions of the logs that this Spark reads."""
+        line = self.jvm.line
+        if line.newest_commit_log is not None:
+            return LogVersions(
+                line.newest_offset_log,
+                line.newest_commit_log,
+                has_conditions=line.has_log_conditions,
+            )
+        version = int(self.find_conf(STATE_FORMAT_VERSION) or 1)
+        return LogVersions(line.newest_offset_log, only_commits=version)
+
     # The thread.
 
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
-        # An inheritable thread has a JVM thread of its own, with the caller's local properties.
-        return InheritableThread(target=target, name=name, daemon=True, session=self.spark)
+        return inheritable_thread(target, name, self.spark)
 
     def enter(self, identity: QueryIdentity, description: str) -> None:
         self._run_id = identity.run_id
@@ -190,7 +217,13 @@ class SparkStreamSession(StreamSession):
         self._context.setLocalProperty(_BATCH_ID, str(batch_id))
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
-        self._scala_context.cancelJobGroup(identity.run_id, reason)
+        self.jvm.call(
+            self._scala_context,
+            "JobGroups",
+            "cancelJobGroup",
+            groupId=identity.run_id,
+            reason=reason,
+        )
         with self._interrupt_lock:
             if self._jvm_thread is not None:
                 self._jvm_thread.interrupt()
@@ -273,20 +306,20 @@ class SparkStreamSession(StreamSession):
         return failures.translated(error)
 
     def error_message(self, error: BaseException) -> str:
-        return failures.error_message(error)
+        return failures.error_message(error, self.jvm.line)
 
     def describe_error(self, error: BaseException) -> str:
         return failures.stack_trace(error) or super().describe_error(error)
 
     def error_class(self, error: BaseException) -> str | None:
-        return failures.error_class(error)
+        return failures.error_class(error, self.jvm.line)
 
     def _user_settings(self) -> Settings:
         """The settings that the user's session has now."""
         return self._read_settings(SessionConf(self.jvm, self.spark._jsparkSession))
 
     def _read_settings(self, conf: SessionConf) -> Settings:
-        return Settings.read(lambda key: self._millis(conf.get(key)), conf.get)
+        return Settings.read(lambda key: self._millis(conf.get(key)), conf.find)
 
     def _millis(self, text: str) -> int:
         as_millis = self.jvm.cls("JavaUtils").timeStringAsMs

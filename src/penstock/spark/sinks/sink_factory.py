@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkWriter
 
 from penstock.spark.jvm.failures import compilation_error
 from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.pyspark_api import wrap_function
 from penstock.spark.sinks.batch_sinks import (
     BatchFunction,
     PythonBatchSink,
@@ -21,6 +22,7 @@ from penstock.spark.sinks.batch_sinks import (
     V2Sink,
 )
 
+_VIEWS = ("VIEW", "METRIC_VIEW")
 _CLUSTERING_KEY = "__clustering_columns"
 _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
 
@@ -116,12 +118,10 @@ class SinkFactory:
     # The kinds of sink.
 
     def _foreach(self) -> SparkSink:
-        from pyspark.core.rdd import _wrap_function  # private in PySpark, but its own way here
-
         jvm = self._jvm
         function = PySparkWriter._construct_foreach_function(self._request.foreach)
         serializer = AutoBatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
-        wrapped = _wrap_function(self._spark.sparkContext, function, serializer, serializer)
+        wrapped = wrap_function(self._spark.sparkContext, function, serializer)
         writer = jvm.new("PythonForeachWriter", func=wrapped, schema=self._df._jdf.schema())
         encoder = self._df._jdf.exprEnc()
         return V2Sink(jvm, jvm.module("ForeachWriterTable").apply(writer, encoder))
@@ -209,7 +209,7 @@ class SinkFactory:
         self._spark.sql(" ".join(statement))
 
     def _v1_table(self, table_name: str, table: Any) -> SinkChoice:
-        if table.isViewLike():
+        if str(table.tableType().name()) in _VIEWS:
             raise self._error("streamingIntoViewNotSupportedError", table_name)
         provider = str(table.provider().get())
         if self._request.format != provider:

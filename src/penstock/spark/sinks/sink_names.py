@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors.exceptions.captured import convert_exception
+from pyspark.sql import SparkSession
 
 from penstock.checkpoint import CommitMetadata
 from penstock.errors import UnsupportedError
@@ -33,6 +34,16 @@ def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
                 None,
             )
         )
+
+
+def named_writer(spark: SparkSession, jwriter: Any, sink_name: str) -> Any:
+    """Scala's writer with a name for its sink. UnsupportedError if this Spark names no sinks."""
+    if SessionConf(Jvm.of(spark), spark._jsparkSession).find(SINK_EVOLUTION) is None:
+        raise UnsupportedError(
+            f"The sink cannot have the name {sink_name!r}: sinks have no names in this version of "
+            f"Spark, which has no setting {SINK_EVOLUTION}."
+        )
+    return jwriter.name(sink_name)
 
 
 class SinkNames:

@@ -14,9 +14,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.errors.exceptions.captured import convert_exception
 
 from penstock.checkpoint import CommitMetadata
-from penstock.spark.session.stream_session import SparkStreamSession
-
-_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+from penstock.spark.session.stream_session import STATE_FORMAT_VERSION, SparkStreamSession
 
 Ids = tuple[tuple[str, ...], ...]
 """Partition -> the ids of its state files."""
@@ -33,19 +31,24 @@ class StateIds:
         self._jvm = session.jvm
         self._known: dict[int, Ids] = {}
         self.jvm_map = session.jvm.cls("scala.collection.mutable.HashMap")()
-        self.enabled = int(session.get_conf(_FORMAT_VERSION)) >= 2
+        self.enabled = int(session.find_conf(STATE_FORMAT_VERSION) or 1) >= 2
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
-        """Go on from a commit. The format of its state wins over the session's setting."""
-        self.enabled = commit.version == 2 or commit.state_unique_ids is not None
-        self._session.set_conf(_FORMAT_VERSION, "2" if self.enabled else "1")
+        """Go on from a commit. The format of its state wins over the session's setting.
+
+        Not in a line of Spark that heeds the setting alone.
+        """
+        if self._jvm.line.resolves_log_versions:
+            self.enabled = commit.version == 2 or commit.state_unique_ids is not None
+            self._session.set_conf(STATE_FORMAT_VERSION, "2" if self.enabled else "1")
         for operator_id, ids in (commit.state_unique_ids or {}).items():
             self._put(operator_id, ids)
 
     def take(self, writers: Sequence[Any], batch_id: int) -> dict[int, Ids]:
         """What the stateful operators of a finished batch wrote, to be recorded in its commit.
 
-        Raises Spark's own error if an operator started from other state than the last commit's.
+        Raises Spark's own error if an operator started from other state than the last commit's,
+        where Spark has that error.
         """
         for writer in writers:
             operator_id = int(writer.stateInfo().get().operatorId())
@@ -63,7 +66,7 @@ class StateIds:
 
     def _check_base(self, operator_id: int, infos: Sequence[Any]) -> None:
         known = self._known.get(operator_id)
-        if known is None:
+        if known is None or not self._jvm.line.has("StateStoreErrors"):
             return
         for info in infos:
             expected = known[info.partitionId()]

@@ -12,8 +12,13 @@ _PURGED_VERSION = 2
 
 
 def purge_state_metadata(session: SparkStreamSession, writers: Sequence[Any]) -> None:
-    """Remove the records of stateful operators that no batch the logs still hold can need."""
+    """Remove the records of stateful operators that no batch the logs still hold can need.
+
+    Nothing where Spark writes none of the version that has a file for each batch.
+    """
     jvm = session.jvm
+    if not jvm.line.has("OperatorStateMetadataFiles"):
+        return
     for writer in writers:
         if writer.operatorStateMetadataVersion() == _PURGED_VERSION:
             state = jvm.cls("org.apache.hadoop.fs.Path")(writer.getStateInfo().checkpointLocation())

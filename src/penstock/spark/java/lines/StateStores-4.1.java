@@ -1,6 +1,5 @@
 import scala.collection.Iterator;
 import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
 import scala.collection.mutable.HashMap;
 
 /** The state stores of a batch whose commits are counted. */
@@ -16,8 +15,8 @@ class StateStores {
                 partitions.put(names.next(), count);
             }
             Object id = Long.valueOf(writer.getStateInfo().operatorId());
-            all.put(id, Map$.MODULE$.from(partitions));
+            all.put(id, Maps.immutable(partitions));
         }
-        return all.isEmpty() ? null : (Map) Map$.MODULE$.from(all);
+        return all.isEmpty() ? null : Maps.immutable(all);
     }
 }

@@ -1,0 +1,19 @@
+import java.util.LinkedHashMap;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map;
+import scala.collection.mutable.HashMap;
+
+/** Scala's maps from Java, by what the collections of all versions of Scala have. */
+class Maps {
+    static Map immutable(HashMap map) { return map.toMap(null); }
+
+    static java.util.Map asJava(Map map) {
+        java.util.Map entries = new LinkedHashMap();
+        for (Iterator i = map.iterator(); i.hasNext();) {
+            Tuple2 entry = (Tuple2) i.next();
+            entries.put(entry._1(), entry._2());
+        }
+        return entries;
+    }
+}

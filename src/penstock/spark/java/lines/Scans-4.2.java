@@ -1,0 +1,15 @@
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+
+/** The scan of a stream of Spark's second API, with the columns that the plan names. */
+class Scans {
+    static Scan of(StreamingRelationV2 node) {
+        ScanBuilder builder = ((SupportsRead) node.table()).newScanBuilder(node.extraOptions());
+        if (builder instanceof SupportsPushDownRequiredColumns) {
+            ((SupportsPushDownRequiredColumns) builder).pruneColumns(node.schema());
+        }
+        return builder.build();
+    }
+}

@@ -1,0 +1,31 @@
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.Option;
+import scala.collection.Iterator;
+
+/** The rows that a batch has read of each stream. Every scan knows its stream. */
+class SourceRows {
+    /** The plan of a batch of a stream of the first API, whose scans know the stream. */
+    static LogicalPlan ofStream(LogicalPlan rows, final SparkDataStream stream) {
+        return (LogicalPlan) rows.transformUp(new Everywhere() {
+            Object of(Object node) {
+                return node instanceof StreamSourceAwareLogicalPlan
+                    ? ((StreamSourceAwareLogicalPlan) node).withStream(stream) : node;
+            }
+        });
+    }
+
+    static long read(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
+        Option wanted = Option.apply(stream);
+        SparkPlan plan = execution.executedPlan();
+        long rows = 0;
+        for (Iterator i = Operators.of(plan, StreamSourceAwareSparkPlan.class); i.hasNext();) {
+            SparkPlan scan = (SparkPlan) i.next();
+            if (wanted.equals(((StreamSourceAwareSparkPlan) scan).getStream())) {
+                rows += Figures.outputRows(scan);
+            }
+        }
+        return rows;
+    }
+
+    static String mismatch(QueryExecution execution) { return ""; }
+}

@@ -1,0 +1,26 @@
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.Option;
+
+/** The stream of a leaf of the second API, and its scans in the plans of batches. */
+class V2Scan {
+    private final StreamingRelationV2 leaf;
+    private final Scan scan;
+    private final SparkDataStream stream;
+
+    V2Scan(StreamingRelationV2 leaf, Scan scan, String path) {
+        this.leaf = leaf;
+        this.scan = scan;
+        stream = scan.toMicroBatchStream(path);
+    }
+
+    SparkDataStream stream() { return stream; }
+
+    LogicalPlan between(Offset start, Offset end) {
+        return ${new StreamingDataSourceV2Relation(
+            output = leaf.output(), scan = scan, stream = stream, catalog = leaf.catalog(),
+            identifier = leaf.identifier(), startOffset = Option.apply(start),
+            endOffset = Option.apply(end))};
+    }
+}

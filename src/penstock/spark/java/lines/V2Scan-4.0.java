@@ -1,0 +1,29 @@
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.Option;
+
+/** The stream of a leaf of the second API, and its scans in the plans of batches. */
+class V2Scan {
+    private final StreamingDataSourceV2Relation relation;
+    private final Scan scan;
+    private final SparkDataStream stream;
+
+    V2Scan(StreamingRelationV2 leaf, Scan scan, String path) {
+        relation = ${new StreamingDataSourceV2Relation(
+            table = leaf.table(), output = leaf.output(), catalog = leaf.catalog(),
+            identifier = leaf.identifier(), options = leaf.extraOptions(), metadataPath = path,
+            realTimeModeDuration = Option.empty(),
+            sourceIdentifyingName = leaf.sourceIdentifyingName())};
+        this.scan = scan;
+        stream = scan.toMicroBatchStream(path);
+    }
+
+    SparkDataStream stream() { return stream; }
+
+    LogicalPlan between(Offset start, Offset end) {
+        return ${new StreamingDataSourceV2ScanRelation(
+            relation = relation, scan = scan, output = relation.output(), stream = stream,
+            startOffset = Option.apply(start), endOffset = Option.apply(end))};
+    }
+}
