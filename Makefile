@@ -18,9 +18,10 @@ DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.installed
 DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print("\n".join(project["optional-dependencies"]["docs"]))
-INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CONSTRAINTS := $(firstword $(wildcard constraints-$(SPARK).txt) constraints.txt)
+INSTALL := -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PIP := $(BIN)/python $(INSTALL)
-PYSPARK := $(if $(SPARK),'pyspark==$(SPARK).*')
+PYSPARK := $(if $(SPARK),'pyspark==$(SPARK).*' setuptools)
 COVERAGE := $(if $(SPARK),,--cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
 	--cov-report=term --cov-fail-under=95)
 PARALLEL := -n $(WORKERS) --dist worksteal
@@ -86,7 +87,7 @@ clean: ## remove .venv and everything that was built
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]' $(PYSPARK)
