@@ -1,1 +1,1 @@
-"""The only room that speaks py4j: plan, sources, sinks, incremental execution, events."""
+"""The only package that uses py4j: plan, sources, sinks, incremental execution, events."""

@@ -1,4 +1,4 @@
-"""From a writer's wishes to a query that is ready to start."""
+"""Opens a query: creates its sink, lets Spark check and analyze it, opens its checkpoint."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REDACTION_RULE = "spark.redaction.regex"
 
 @dataclass(frozen=True)
 class StartRequest:
-    """Everything that decides how a query is started."""
+    """The parameters of a start, as the writer collected them."""
 
     sink: SinkRequest
     trigger: Trigger
@@ -49,16 +49,16 @@ class StartRequest:
 
     @property
     def shown(self) -> Mapping[str, str]:
-        """The options of the query as its writer gave them, for observers."""
+        """The options of the query as the writer was given them, for observers."""
         return self.sink.options if self.options_shown is None else self.options_shown
 
 
 def open_query(
     df: DataFrame, request: StartRequest, observers: Sequence[RunObserver] = ()
 ) -> StreamExecution:
-    """Check a query as Spark checks it and open a run of it, which is not started.
+    """Check a query as Spark does and open a run of it. The run is not started.
 
-    Raises Spark's own errors for what Spark would refuse.
+    Raises Spark's own errors for what Spark would reject.
     """
     require_supported(df.sparkSession)
     jvm = Jvm.of(df.sparkSession)
@@ -108,7 +108,7 @@ def open_query(
 
 
 def _show_memory_table(choice: SinkChoice, name: str | None) -> None:
-    """Make the memory sink of a query that has started the table of its name."""
+    """Register the memory sink of a started query as the temporary view of its name."""
     if choice.memory_table is not None:
         choice.memory_table.createOrReplaceTempView(name)
 
@@ -119,12 +119,12 @@ def _bind_plan(
     checkpoint: CheckpointDirectory,
     spec: QuerySpec,
 ) -> SparkQueryPlan:
-    """Bind the query to its sources, with direct files below a checkpoint that is local."""
+    """Bind the query to its sources, with direct files if the checkpoint is local."""
     if isinstance(checkpoint.files, LocalFiles):
         lock = hold_for_query(checkpoint.files.local_path, f"query {identity}")
         if lock is not None:
             session.at_the_end(lock.release)
-        # A file that is written anew has none, and Spark would hold it against the old one.
+        # A rewritten file has no checksum, and Spark would check it against the old one.
         checkpoint.files.remove_checksum_twins("state")
         checkpoint.files.remove_checksum_twins("sources")
         session.use_direct_files()
@@ -132,9 +132,9 @@ def _bind_plan(
 
 
 def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFiles:
-    """The file layer for a checkpoint: a local directory directly, all else through Hadoop.
+    """The file layer for a checkpoint: LocalFiles for a local directory, otherwise HadoopFiles.
 
-    A file manager that the user has configured is always heeded.
+    HadoopFiles also if the user has configured a checkpoint file manager.
     """
     parts = urlsplit(location)
     configured = session.find_conf(FILE_MANAGER_CLASS)
@@ -144,13 +144,13 @@ def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFi
 
 
 def _local_path(location: str) -> str:
-    """The path in a `file:` location of Hadoop's, which escapes nothing, unlike a real URI."""
+    """The path of a Hadoop `file:` location, which is not percent-encoded, unlike a URI."""
     return "/" + location[len("file:") :].lstrip("/")
 
 
 @contextlib.contextmanager
 def _active(jvm: Jvm, jsession: Any) -> Iterator[None]:
-    """Make a session the active one meanwhile: Spark looks up data sources in that one."""
+    """Context manager: sets the active session, in which Spark looks up data sources."""
     before = jvm.java.start.activate(jsession)
     try:
         yield
@@ -161,7 +161,7 @@ def _active(jvm: Jvm, jsession: Any) -> Iterator[None]:
 def _analyze(
     jvm: Jvm, df: DataFrame, request: StartRequest, factory: SinkFactory, choice: SinkChoice
 ) -> Any:
-    """Let Spark's analyzer check the query and resolve where its checkpoint is."""
+    """Run Spark's analyzer, which checks the query and resolves its checkpoint location."""
     return jvm.java.start.analyze(
         df._jdf,
         request.sink.option("queryName"),

@@ -1,1 +1,1 @@
-"""The JVM behind a session: classes by name, Penstock's Java classes, errors, what is supported."""
+"""Access to the JVM: Spark classes by name, Penstock's Java classes, errors, version support."""

@@ -1,4 +1,4 @@
-"""What Spark raises, told apart and unwrapped: the boundary between its errors and ours."""
+"""Classifies, unwraps and translates the exceptions that Spark and py4j raise."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _FAILED_JOB = re.compile(r"[\w.]+: (?P<message>.*?\n\nDriver stacktrace:)\n\tat 
 
 @contextlib.contextmanager
 def answered() -> Iterator[None]:
-    """Raise what one of Spark's endpoints answered with, not the wrapper of whoever waited for it.
+    """Context manager: unwraps the SparkException around an error of a remote RPC endpoint.
 
-    The wrapper has neither a condition nor a message of its own.
+    The wrapper has neither an error condition nor a message of its own, so its cause is raised.
     """
     try:
         yield
@@ -58,13 +58,13 @@ def answered() -> Iterator[None]:
 
 
 def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
-    """The error that Spark itself has for a mistake in a query, to be raised as PySpark would."""
+    """Return the error of Spark's QueryCompilationErrors with this name as PySpark's exception."""
     factory = jvm.cls("QueryCompilationErrors")
     return convert_exception(getattr(factory, name)(*arguments))
 
 
 def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
-    """Whether an error, or one it was caused by, comes of cancelling the query of that run."""
+    """Whether an error, or one of its causes, is the result of cancelling the run `run_id`."""
     seen: BaseException | None = error
     while seen is not None:
         throwable = _throwable(seen)
@@ -72,7 +72,7 @@ def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
             if _comes_of_cancelling(jvm, throwable, run_id):
                 return True
         elif isinstance(seen, (Py4JError, CapturedException)):
-            text = str(seen)  # all there is: the JVM's exception came as text
+            text = str(seen)  # no JVM exception is attached, only its text
             if any(name in text for name in _INTERRUPTIONS) or _is_cancelled(text, run_id):
                 return True
         seen = seen.__cause__ or seen.__context__
@@ -80,9 +80,10 @@ def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
 
 
 def _comes_of_cancelling(jvm: Jvm, throwable: Any, run_id: str) -> bool:
-    """Whether a throwable or a cause of it is an interruption, or the end of a cancelled job.
+    """Whether a throwable or one of its causes is an interruption or reports a cancelled job.
 
-    By class, so that a subclass counts: a SocketTimeoutException is an InterruptedIOException.
+    Compares with isInstance, so that a subclass counts: a SocketTimeoutException is an
+    InterruptedIOException.
     """
     with contextlib.suppress(Py4JError):  # the JVM is gone
         while throwable is not None:
@@ -100,14 +101,14 @@ def _is_cancelled(text: str, run_id: str) -> bool:
 
 
 def _throwable(error: BaseException) -> Any | None:
-    """The JVM's exception behind an error, if there is one."""
+    """The JVM exception that an error wraps, if there is one."""
     if isinstance(error, Py4JJavaError):
         return error.java_exception
     return error._origin if isinstance(error, CapturedException) else None
 
 
 def translated(error: BaseException) -> BaseException:
-    """An error of py4j's as PySpark's; ours where another query has written a log's entry."""
+    """Convert a py4j error to PySpark's; to Penstock's if another query wrote the log entry."""
     if not isinstance(error, (Py4JJavaError, CapturedException)):
         return error
     if isinstance(error, Py4JJavaError):
@@ -127,7 +128,8 @@ def translated(error: BaseException) -> BaseException:
 def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
     """PySpark's exception for an error of the JVM; with a condition also where PySpark has none.
 
-    The JVM's stack is in it, but not in its text. As it is if the JVM does not tell any more.
+    It holds the JVM stack trace, but `str()` of it does not. Returns `error` itself if the JVM no
+    longer responds.
     """
     java_exception: Any = error.java_exception
     try:
@@ -143,7 +145,7 @@ def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
 
 
 def error_message(error: BaseException, line: SparkLine) -> str:
-    """What Spark says of the error when a query died of it; of one in Python, its traceback too."""
+    """The message that Spark gives a query failed by `error`; for a Python error, its traceback."""
     if getattr(error, _MARK, False):
         if not line.has_batch_function_error:
             return f"{_PROXY_ERROR}{_python_traceback(error)}"
@@ -164,9 +166,9 @@ def error_message(error: BaseException, line: SparkLine) -> str:
 
 
 def _message_in(stack_trace: str) -> str | None:
-    """The message of a failed job in the JVM's text of it.
+    """Extract the message of a failed job from its JVM stack trace.
 
-    For an error in Python PySpark before 4.2 keeps the text, but neither the exception nor its
+    For a Python error, PySpark before 4.2 keeps the stack trace, but neither the exception nor its
     message.
     """
     found = _FAILED_JOB.match(stack_trace)
@@ -174,14 +176,14 @@ def _message_in(stack_trace: str) -> str | None:
 
 
 def stack_trace(error: BaseException) -> str | None:
-    """The JVM's text of an error with its stack, if the error is of the JVM."""
+    """The JVM stack trace of an error; None if it did not come from the JVM."""
     if isinstance(error, CapturedException) and not getattr(error, _MARK, False):
         return stack_of(error)
     return None
 
 
 def _python_traceback(error: BaseException) -> str:
-    """The traceback from the first frame on that is not Penstock's own."""
+    """The traceback, starting at the first frame outside Penstock."""
     first = error.__traceback__
     while first is not None and _is_ours(first):
         first = first.tb_next
@@ -195,7 +197,7 @@ def _is_ours(frame: TracebackType) -> bool:
 
 
 def _messages(error: BaseException) -> list[str]:
-    """The messages of an error of the JVM and of what caused it, as far as the JVM still tells."""
+    """The messages of a JVM error and of its causes, as far as the JVM still responds."""
     java_exception: Any = getattr(error, "_origin", None)
     messages: list[str] = []
     with contextlib.suppress(Exception):
@@ -206,9 +208,9 @@ def _messages(error: BaseException) -> list[str]:
 
 
 def error_class(error: BaseException, line: SparkLine) -> str | None:
-    """The condition of Spark's error framework that an error has, if it has one.
+    """The error condition of an error in Spark's error framework, if it has one.
 
-    Whatever a function raised that foreachBatch called has the one that Spark has for these.
+    An exception of a foreachBatch function has Spark's condition for those.
     """
     if getattr(error, _MARK, False):
         return _BATCH_FUNCTION_ERROR if line.has_batch_function_error else None
@@ -222,7 +224,7 @@ def error_class(error: BaseException, line: SparkLine) -> str | None:
 
 
 def of_batch_function(error: BaseException) -> BaseException:
-    """The same error, marked as raised by a function that foreachBatch called."""
-    with contextlib.suppress(Exception):  # an error without room for it goes unmarked
+    """Mark an error as raised by a foreachBatch function and return it."""
+    with contextlib.suppress(Exception):  # some exceptions allow no attributes
         setattr(error, _MARK, True)
     return error

@@ -1,6 +1,6 @@
-"""The JVM behind a Spark session: classes by name, and Scala's values.
+"""The JVM of a Spark session: classes by name, and conversion of Scala values.
 
-One object per gateway. Whatever is looked up once is kept, because every look-up is a round trip.
+One object per gateway. Look-ups are cached, because each one is a py4j round trip.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRIMITIVES = {
 
 
 class _KnownClass(JavaClass):  # type: ignore[misc]  # py4j has no types
-    """A class whose static members are looked up once: py4j asks the JVM at every mention."""
+    """A class that caches its static members: py4j looks them up in the JVM at every access."""
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
@@ -56,7 +56,7 @@ class Jvm:
 
     @staticmethod
     def of(spark: SparkSession) -> Jvm:
-        """The one for this session's gateway."""
+        """The `Jvm` of this session's gateway."""
         gateway = spark.sparkContext._gateway
         found = _instances.get(gateway)
         if found is None:
@@ -65,16 +65,16 @@ class Jvm:
 
     @property
     def line(self) -> SparkLine:
-        """The line of the Spark in this JVM; the newest that is known, if it is another."""
+        """The Spark line of this JVM; the newest known line if the version is not known."""
         if self._line is None:
             version = self.module("org.apache.spark.package").SPARK_VERSION()
             self._line = find_line(version) or NEWEST
         return self._line
 
-    # Classes. A name is one of the table of internals, or a full class name.
+    # Classes. A name is a key of the table of internal classes, or a full class name.
 
     def cls(self, name: str) -> Any:
-        """A class, for its constructor and its static members, each of which is looked up once."""
+        """A class, for its constructor and its static members. Both are cached."""
         found = self._classes.get(name)
         if found is None:
             found = _KnownClass(self._full(name), self.gateway._gateway_client)
@@ -82,24 +82,24 @@ class Jvm:
         return found
 
     def new(self, class_name: str, /, **keywords: Any) -> Any:
-        """An object of an internal class, made by the constructor that the table lists."""
+        """Create an object of an internal class with the constructor that the table lists."""
         return self.cls(class_name)(*self.line.classes[class_name].arguments(keywords))
 
     def call(self, target: Any, class_name: str, method: str, /, **keywords: Any) -> Any:
         """Call a method of an object of an internal class with the parameters that the table lists.
 
-        For a method whose parameters are not the same in all lines.
+        For a method whose parameters differ between Spark lines.
         """
         arguments = self.line.classes[class_name].arguments(keywords, method)
         return getattr(target, method)(*arguments)
 
     @property
     def java(self) -> JavaSide:
-        """The steps that are written in Java, compiled when they are first asked for."""
+        """Penstock's Java classes, compiled on first access."""
         return self._java_side or self.compile_java()
 
     def compile_java(self) -> JavaSide:
-        """Compile them now, unless that is done. UnsupportedError if they do not fit this Spark."""
+        """Compile the Java classes once. Raises UnsupportedError if this Spark lacks a member."""
         with self._java_lock:
             if self._java_side is None:
                 self._java_side = JavaSide(self)
@@ -128,7 +128,7 @@ class Jvm:
         return found
 
     def is_instance(self, obj: Any, name: str) -> bool:
-        """Whether an object is of a class. It is not of one that this Spark does not have."""
+        """Whether an object is an instance of a class. False if this Spark lacks the class."""
         if not isinstance(obj, JavaObject):
             return False
         try:
@@ -140,7 +140,7 @@ class Jvm:
     def call_default(self, interface: str, method: str, obj: Any) -> Any:
         """Call a method without arguments that `obj` may only inherit from an interface.
 
-        py4j does not find the default methods of interfaces; the interface itself does.
+        py4j does not find default methods, so the method is looked up in the interface.
         """
         found = self._default_methods.get((interface, method))
         if found is None:
@@ -150,7 +150,7 @@ class Jvm:
         return found.invoke(obj, self.no_arguments)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` makes, made once for this JVM under a name."""
+        """The value of `make()`, cached for this JVM under `name`."""
         found = self._made.get(name)
         if found is None:
             found = self._made[name] = make()
@@ -181,7 +181,7 @@ class Jvm:
         return self._some(value)
 
     def option(self, value: Any | None) -> Any:
-        """Scala's Option of a value: None for None."""
+        """A Scala Option: `Some(value)`, or Scala's `None` for None."""
         return self.none if value is None else self._some(value)
 
     @staticmethod
@@ -189,7 +189,7 @@ class Jvm:
         return option.get() if option.isDefined() else None
 
     def scala_map(self, mapping: Mapping[str, str]) -> Any:
-        """An immutable Scala Map of texts."""
+        """An immutable Scala Map of strings."""
         return self.java.start.map(joined(text for item in mapping.items() for text in item))
 
     def uuid(self, text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checkpoint files wherever Hadoop can write: HDFS, S3, ABFS, GCS and the like."""
+"""Checkpoint files on any Hadoop file system: HDFS, S3, ABFS, GCS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IO_ERROR = "java.io.IOException"
 
 
 class HadoopFiles(CheckpointFiles):
-    """A checkpoint root behind Spark's own CheckpointFileManager, so that it behaves as there."""
+    """Accesses a checkpoint through Spark's own CheckpointFileManager, as Spark does."""
 
     def __init__(self, jvm: Jvm, root: str, hadoop_conf: Any) -> None:
         self._jvm = jvm
@@ -38,7 +38,7 @@ class HadoopFiles(CheckpointFiles):
         with self._errors(name):
             if self._manager.exists(path):
                 return False
-            # To be asked: Hadoop's file systems make missing directories by themselves.
+            # Checked first, because Hadoop's file systems create missing parent directories.
             if not self._manager.exists(path.getParent()):
                 directory = path.getParent().toString()
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
@@ -52,7 +52,7 @@ class HadoopFiles(CheckpointFiles):
 
     def _create(self, path: Any, data: bytes) -> bool:
         if self._root.startswith("file:"):
-            # Hadoop's local file system would take a stale checksum for the file itself.
+            # Hadoop's local file system would check the new file against a stale checksum file.
             self._manager.delete(self._path_class(path.getParent(), f".{path.getName()}.crc"))
         output = None
         try:
@@ -102,7 +102,7 @@ class HadoopFiles(CheckpointFiles):
 
     @contextlib.contextmanager
     def _errors(self, name: str) -> Iterator[None]:
-        """Raise Java's errors of input and output as Python's."""
+        """Translate Java's I/O exceptions to Python's."""
         try:
             yield
         except Py4JJavaError as exc:

@@ -1,8 +1,8 @@
-"""Every class of Spark that is not its public API and that Penstock uses, as Spark 4.3 has it.
+"""Every non-public class of Spark that Penstock uses, as it is in Spark 4.3.
 
-Spark may move or change any of these in a minor release; `lines` lists what is different in the
-others. No other module spells out the name of an internal class: Python and the Java sources use
-the name on the left, and construct by keyword.
+Spark may move or change any of these in a minor release; `lines` lists what differs in the other
+lines. No other module contains the full name of an internal class: Python and the Java sources use
+the key on the left, and construct by keyword.
 """
 
 from __future__ import annotations

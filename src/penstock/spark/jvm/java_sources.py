@@ -1,8 +1,8 @@
-"""The Java sources of Penstock, filled in for a line of Spark.
+"""The Java sources of Penstock, as templates that are filled in for a Spark line.
 
-They name Spark's internal classes as the table of internal classes does, and call what is not the
-same in all lines by keyword: `${new Project(projectList = columns, child = plan)}`, or
-`${LogicalRDD.fromDataset(rdd = rows)}` for a method of a companion object.
+They refer to Spark's internal classes by the keys of the table of internal classes. Calls that
+differ between lines are written with keywords: `${new Project(projectList = columns, child = plan)}`
+for a constructor, `${LogicalRDD.fromDataset(rdd = rows)}` for a method of a companion object.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _VARIANT = re.compile(r"(?P<name>\w+)-(?P<line>\d+\.\d+)\.java")
 
 @dataclass(frozen=True)
 class JavaFile:
-    """A source file, as it is written."""
+    """A source file before the template is filled in."""
 
     name: str
     text: str
 
 
 def java_files(line: SparkLine) -> list[JavaFile]:
-    """The sources for a line: those that all lines share, and of each variant the line's own."""
+    """The sources for a line: the common ones, and the variant of each other that applies."""
     folder = resources.files("penstock.spark") / "java"
     shared = [JavaFile(entry.name, entry.read_text("utf-8")) for entry in _sources(folder)]
     variants: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def _age(variant: tuple[Any, str, tuple[int, ...]]) -> tuple[str, tuple[int, ...
 
 
 class JavaUnit:
-    """Several files as one compilation unit for a line of Spark."""
+    """Several files, joined to one compilation unit for a Spark line."""
 
     def __init__(self, files: Sequence[JavaFile], package: str, line: SparkLine) -> None:
         template = _Template(line)
@@ -72,12 +72,12 @@ class JavaUnit:
         self.text = "\n".join(text for _, _, text in self._lines)
 
     def origin(self, line_number: int) -> tuple[str, int, str]:
-        """The file, the line in it and the text of a line of the unit, counted from 1."""
+        """The file, line number and text of a line of the unit, counted from 1."""
         return self._lines[line_number - 1]
 
 
 def _without_repetition(imports: Iterable[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
-    """The first of each: a unit may import a class once only."""
+    """Drop duplicate imports: a unit may import a class only once."""
     first: dict[str, tuple[str, int, str]] = {}
     for line in imports:
         first.setdefault(line[2], line)
@@ -85,7 +85,7 @@ def _without_repetition(imports: Iterable[tuple[str, int, str]]) -> list[tuple[s
 
 
 class _Template:
-    """Fills in the class names and the argument lists of a line of Spark."""
+    """Fills in the class names and the argument lists of a Spark line."""
 
     def __init__(self, line: SparkLine) -> None:
         self._classes = line.classes
@@ -93,7 +93,7 @@ class _Template:
         self._names = re.compile(rf"(?P<kept>{_COMMENT_OR_TEXT})|\b(?P<name>{names})\b", re.DOTALL)
 
     def fill(self, text: str) -> str:
-        """The text for this line; it has as many lines as before."""
+        """Fill in a text. The number of lines does not change."""
         return self._names.sub(self._full_name, _CALL.sub(self._call, text))
 
     def _full_name(self, match: re.Match[str]) -> str:
@@ -102,7 +102,7 @@ class _Template:
         return self._classes[match["name"]].name.replace("$", ".")
 
     def _call(self, match: re.Match[str]) -> str:
-        """A call by keyword as Java has it: the arguments in order, in as many lines."""
+        """Replace a call by keyword with a Java call by position, on as many lines."""
         new, class_name, method, text = match.groups()
         keywords = {}
         for argument in _split(text):
@@ -117,7 +117,7 @@ class _Template:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a text between the commas that are in no brackets."""
+    """Split a text at the commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for index, character in enumerate(text):
         depth += (character in "({[") - (character in ")}]")

@@ -1,9 +1,9 @@
-"""What is different from one line of Spark to the next. No other module asks for versions.
+"""The differences between Spark lines. No other module checks Spark's version.
 
-A line is a minor version with its patch releases. The newest has the table in `internal_classes`;
-each older one is described by what is different from the next newer. The Java sources have
-variants too: `java/lines/Name-4.1.java` holds for 4.1 and every later line, up to the next variant
-of the same name.
+A line is a minor version with its patch releases. The newest uses the table in `internal_classes`;
+each older one is defined by its differences from the next newer. The Java sources have
+variants too: `java/lines/Name-4.1.java` applies to 4.1 and every later line, up to the next
+variant of the same name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STREAMING = f"{_SQL}.execution.streaming"
 
 @dataclass(frozen=True)
 class SparkLine:
-    """A line of Spark: its internal classes, and how its engine behaves where lines differ."""
+    """A Spark line: its internal classes, and how its engine behaves where lines differ."""
 
     name: str
     classes: dict[str, InternalClass]
@@ -34,7 +34,7 @@ class SparkLine:
     """Whether the engine leaves adaptive query execution on for stateless queries."""
 
     state_partitions_key: str | None = "spark.sql.streaming.internal.stateStore.partitions"
-    """The setting with the number of state partitions; None if it is that of shuffles."""
+    """The setting for the number of state partitions; None if it is that of shuffles."""
 
     newest_offset_log: int = 2
     newest_commit_log: int | None = 3
@@ -43,7 +43,7 @@ class SparkLine:
     resolves_log_versions: bool = True
     """Whether named sources require offset log 2, and a checkpoint keeps its commit log version.
 
-    If not, the settings of the session decide both.
+    If False, the settings of the session decide both.
     """
 
     batch_figures: frozenset[str] = StateOperatorProgress.of_the_batch
@@ -75,12 +75,12 @@ class SparkLine:
         return version_number(self.name)
 
     def event_time_text(self, millis: int) -> str:
-        """An event time as progress records of this line have it."""
+        """Format an event time as in progress records of this line."""
         text = format_timestamp(millis)
         return text if self.signs_long_years else text.removeprefix("+")
 
     def has(self, class_name: str) -> bool:
-        """Whether the line has an internal class of the table."""
+        """Whether the line has the internal class with this key."""
         return class_name in self.classes
 
 
@@ -100,9 +100,9 @@ def _older(
     methods: Mapping[str, str] | None = None,
     **facts: Any,
 ) -> SparkLine:
-    """The line before another: what it does not have, and what is different, classes and facts.
+    """Define a line by its differences from the next newer one.
 
-    `added` are classes that only this line and older ones are asked for.
+    `absent` are the classes it lacks, `added` the classes that only this line and older ones use.
     """
     classes = {key: known for key, known in newer.classes.items() if key not in set(absent)}
     classes |= added or {}
@@ -290,23 +290,23 @@ _3_5 = _older(
 )
 
 LINES = {line.name: line for line in (_4_3, _4_2, _4_1, _4_0, _3_5)}
-"""The lines of Spark that this release was tried on, the newest first."""
+"""The Spark lines that this release is tested on, the newest first."""
 
 NEWEST = _4_3
 
 
 def find_line(version: str) -> SparkLine | None:
-    """The line of a version of Spark, None for one that this release was not tried on."""
+    """The line of a Spark version; None for one that this release is not tested on."""
     return LINES.get(".".join(version.split(".")[:2]))
 
 
 def supported_versions() -> str:
-    """The lines that are supported, for messages."""
+    """The supported lines, as text for messages."""
     return ", ".join(f"{name}.x" for name in sorted(LINES, key=version_number))
 
 
 def line_of(version: str) -> SparkLine:
-    """The line of a version of Spark. UnsupportedError for one that is not known."""
+    """The line of a Spark version. Raises UnsupportedError for an unknown one."""
     found = find_line(version)
     if found is None:
         raise UnsupportedError(

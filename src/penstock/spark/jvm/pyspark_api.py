@@ -1,4 +1,4 @@
-"""What is not the same in all lines of PySpark, by what can be imported rather than by version."""
+"""PySpark APIs that differ between lines, detected by import rather than by version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def _first_module(*names: str) -> Any:
-    """The first module that is there."""
+    """The first of the modules that can be imported."""
     for name in names[:-1]:
         try:
             return importlib.import_module(name)
@@ -35,20 +35,20 @@ def data_frame_class() -> type[Any]:
 
 
 def wrap_function(context: Any, function: Any, serializer: Any) -> Any:
-    """A Python function as the JVM calls it. Private in PySpark, but its own way for `foreach`."""
+    """Wrap a Python function for the JVM, with the private API PySpark uses for `foreach`."""
     rdd = _first_module("pyspark.core.rdd", "pyspark.rdd")
     return rdd._wrap_function(context, function, serializer, serializer)
 
 
 def inheritable_thread(target: Callable[[], None], name: str, session: SparkSession) -> Thread:
-    """A thread with a JVM thread of its own, which has the local properties of this one."""
+    """A thread pinned to its own JVM thread, which inherits this one's local properties."""
     takes_session = "session" in inspect.signature(InheritableThread.__init__).parameters
     more = {"session": session} if takes_session else {}
     return InheritableThread(target=target, name=name, daemon=True, **more)
 
 
 def query_context_loggers() -> list[logging.Logger]:
-    """The loggers to which PySpark tells of errors that have a place in a query, if it has them."""
+    """PySpark's loggers of errors that have a query context, if this PySpark has them."""
     try:
         module = importlib.import_module("pyspark.logger")
     except ModuleNotFoundError:
@@ -59,13 +59,13 @@ def query_context_loggers() -> list[logging.Logger]:
 # Errors.
 
 HAS_CONDITIONS = hasattr(PySparkException, "getCondition")
-"""Whether errors have conditions, and texts that end with the SQLSTATE; else error classes."""
+"""Whether errors have conditions, and messages ending in the SQLSTATE; else error classes."""
 
 
 def new_error(
     kind: type[PySparkException], condition: str, parameters: Mapping[str, str]
 ) -> PySparkException:
-    """An error of PySpark's own, which says what PySpark has written down for a condition."""
+    """Create a PySpark error, with PySpark's message for a condition."""
     names = ("errorClass", "messageParameters")
     if not HAS_CONDITIONS:
         names = ("error_class", "message_parameters")
@@ -74,18 +74,18 @@ def new_error(
 
 
 def condition_of(holder: Any) -> Any:
-    """The condition of an error, of Python's or of the JVM's, by the name this line has for it."""
+    """The condition of a Python or JVM error, read by the method that this line has."""
     ask = holder.getCondition if HAS_CONDITIONS else holder.getErrorClass
     return ask()
 
 
 def description_of(error: CapturedException) -> str:
-    """The message of an error of the JVM, as PySpark keeps it."""
+    """The message of a JVM error, as PySpark stores it."""
     return str(vars(error).get("_desc", vars(error).get("desc")))
 
 
 def stack_of(error: CapturedException) -> str | None:
-    """The stack of an error of the JVM, as PySpark keeps it."""
+    """The stack trace of a JVM error, as PySpark stores it."""
     found = vars(error).get("_stackTrace", vars(error).get("stackTrace"))
     return str(found) if found else None
 
@@ -94,16 +94,16 @@ def stack_of(error: CapturedException) -> str | None:
 
 
 class _DictRecord(StreamingQueryProgress, dict[str, Any]):
-    """A record for a PySpark whose queries have dicts for records, and its listeners objects."""
+    """A progress record for PySpark lines whose queries return dicts and listeners get objects."""
 
     __repr__ = dict.__repr__
     __str__ = dict.__repr__
 
 
 def progress_record(filled: dict[str, Any], fields: dict[str, Any]) -> StreamingQueryProgress:
-    """PySpark's record of a trigger, which is a dict and an object in one.
+    """PySpark's progress record of a trigger, both a dict and an object.
 
-    `filled` has what the object cannot do without, `fields` what Spark writes as JSON.
+    `filled` has every field that the object needs, `fields` only those Spark writes as JSON.
     """
     made = StreamingQueryProgress.fromJson(filled)
     made._jdict = fields

@@ -1,4 +1,4 @@
-"""Whether a session is one Penstock can run queries in."""
+"""Checks whether Penstock supports a Spark session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.spark.jvm.lines import SparkLine, find_line, supported_versions
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether one of Spark's internal classes is there, with all members that are in use.
+    """The result of looking up an internal class of Spark and the members in use.
 
-    `missing` are those that are not, as `member/number of parameters`.
+    `missing` lists the members not found, as `member/number of parameters`.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Verdict:
 
 
 def require_supported(spark: Any) -> None:
-    """Raise UnsupportedError, saying what is supported, if the session cannot be used."""
+    """Raise UnsupportedError, which lists what is supported, if the session cannot be used."""
     if _is_connect(spark):
         raise UnsupportedError(
             "This is a Spark Connect session. Penstock drives Spark inside the driver and "
@@ -68,13 +68,13 @@ def require_supported(spark: Any) -> None:
 
 
 def look_up_internals(spark: SparkSession) -> list[Verdict]:
-    """A verdict for each class in the table of internals."""
+    """Look up each class in the table of internal classes."""
     jvm = Jvm.of(spark)
     return _look_up(members_alone(jvm), jvm.line)
 
 
 def java_problem(spark: SparkSession) -> str | None:
-    """What Penstock's Java classes miss in this Spark, None if they compile."""
+    """The compile error of Penstock's Java classes with this Spark; None if they compile."""
     try:
         Jvm.of(spark).compile_java()
     except UnsupportedError as exc:

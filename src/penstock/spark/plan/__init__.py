@@ -1,1 +1,1 @@
-"""What is known of a plan: its operators, watermarks, warnings, planning and figures."""
+"""The plan of a query: its operators, watermarks, warnings, planning and statistics."""

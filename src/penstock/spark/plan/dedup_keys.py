@@ -1,7 +1,7 @@
-"""The order of the keys of `dropDuplicates`, which is the one its state was written with.
+"""Keeps the key order of `dropDuplicates` that the state of a checkpoint was written with.
 
-Spark 4.3 orders the columns that duplicates are told by as the stream has them; the Sparks before
-left it to a hash. State finds its keys by position, so a checkpoint keeps the order it began with.
+Spark 4.3 orders the key columns as in the stream; earlier Sparks use the order of a hash set. State
+stores keys by position, so a checkpoint keeps the order of its first batch.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ DEDUPLICATION = ("Deduplicate", "DeduplicateWithinWatermark")
 def with_key_order(
     session: SparkStreamSession, analyzed: Any, checkpoint: CheckpointDirectory
 ) -> Any:
-    """The plan with its keys in the order that the offset log records, or the session's if new.
+    """The plan with the key order that the offset log records; the session's if it has none.
 
-    The plan itself where Spark computes the keys in one way only.
+    Returns the plan unchanged if this Spark has only one key order.
     """
     if not session.jvm.line.has("ResolveDeduplicate"):
         return analyzed

@@ -1,4 +1,4 @@
-"""The options that Spark's own streaming sources and sinks read, to tell a misspelt one."""
+"""The options that Spark's own streaming sources and sinks read, to detect misspelt ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 _LIKENESS = 0.8
-"""How alike two names must be, from 0 to 1, for one to be taken for the other misspelt."""
+"""The `difflib` similarity from which a name counts as a misspelling of another."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -68,7 +68,7 @@ _WRITER = _names(
     "asyncProgressTrackingCheckpointIntervalMs asyncProgressTrackingEnabled checkpointLocation "
     "path queryName"
 )
-"""What the writer itself reads, whatever the sink."""
+"""The options that the writer reads for every sink."""
 
 SOURCES: Mapping[str, frozenset[str]] = {
     **{name: options | _FILE_SOURCE for name, options in _FILE_FORMATS.items()},
@@ -82,7 +82,7 @@ SOURCES: Mapping[str, frozenset[str]] = {
     "rate-micro-batch": _names("advanceMillisPerBatch numPartitions rowsPerBatch startTimestamp"),
     "socket": _names("host includeTimestamp numPartitions port"),
 }
-"""By format in lower case. Names with a dot, as those of Kafka's clients, are not in it."""
+"""By format in lower case. Names with a dot, such as Kafka client options, are left out."""
 
 SINKS: Mapping[str, frozenset[str]] = {
     **{name: options | _FILE_SINK | _WRITER for name, options in _FILE_FORMATS.items()},
@@ -93,20 +93,19 @@ SINKS: Mapping[str, frozenset[str]] = {
     "memory": _WRITER,
     "noop": _WRITER,
 }
-"""The same for sinks, with what the writer reads."""
+"""The same for sinks, with the options of the writer."""
 
 
 def misspelt_in_source(source_format: str, names: Iterable[str]) -> dict[str, str]:
-    """The options of a source that it does not know, each with the known name nearest to it.
+    """The unknown options of a source, each with the most similar known name.
 
-    One that is like no other is left out, and so are those of a format that is not known: what
-    reads them is not Spark.
+    An option without a similar name is left out. Empty for a format that is not Spark's own.
     """
     return _misspelt(SOURCES.get(source_format.lower()), names)
 
 
 def misspelt_in_sink(sink_format: str, names: Iterable[str]) -> dict[str, str]:
-    """The same for a sink. Of a format that is not known only the writer's own are looked at."""
+    """The same for a sink. For an unknown format, only the writer's options are compared."""
     known = SINKS.get(sink_format.lower())
     return _misspelt(_names("checkpointLocation") if known is None else known, names)
 
@@ -119,7 +118,7 @@ def _misspelt(known: frozenset[str] | None, names: Iterable[str]) -> dict[str, s
     for name in names:
         lower = name.lower()
         if lower in by_lower or "." in name or name.startswith("_"):
-            continue  # those with a dot are for Hadoop, Parquet, ORC and Kafka's clients
+            continue  # options with a dot go to Hadoop, Parquet, ORC or Kafka clients
         for nearest in difflib.get_close_matches(lower, by_lower, n=1, cutoff=_LIKENESS):
             found[name] = by_lower[nearest]
     return found

@@ -1,4 +1,4 @@
-"""Warnings about what a first batch settles for good, and about options nobody reads."""
+"""Warnings about settings fixed by the first batch, and about options that are not read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _said_lock = threading.Lock()
 def warn_of_default_partitions(
     session: SparkStreamSession, checkpoint: CheckpointDirectory
 ) -> None:
-    """Warn once, before the first batch, of a stateful query whose partitions nobody chose."""
+    """Warn before the first batch if a stateful query has the default number of partitions."""
     if session.is_set(_PARTITIONS) or session.get_conf(_PARTITIONS) != _DEFAULT_PARTITIONS:
         return
     if checkpoint.offset_log.list_batches():
@@ -39,12 +39,12 @@ def warn_of_default_partitions(
 
 
 def warn_of_misspelt_source_options(source_format: str, options: Mapping[str, str]) -> None:
-    """Warn of options that a source does not know. Spark is silent."""
+    """Warn of misspelt options of a source, which Spark ignores silently."""
     _warn_of_misspelt("source", source_format, misspelt_in_source(source_format, options))
 
 
 def warn_of_misspelt_sink_options(sink_format: str, options: Mapping[str, str]) -> None:
-    """Warn of options that neither the writer nor the sink knows."""
+    """Warn of misspelt options that neither the writer nor the sink reads."""
     _warn_of_misspelt("sink", sink_format, misspelt_in_sink(sink_format, options))
 
 

@@ -1,4 +1,4 @@
-"""What is in the analyzed plan of a query, asked once: what it has not need not be looked for."""
+"""Describes the analyzed plan of a query, read from the JVM in one call at the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATEFUL_OPERATORS = {
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator: its class, without the package, and what decides whether it keeps state."""
+    """An operator: its simple class name, and the facts that decide whether it keeps state."""
 
     kind: str
     is_streaming: bool
@@ -48,7 +48,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """A streaming leaf. `index` is that of the first leaf that is equal to it."""
+    """A streaming leaf. Equal leaves have the `index` of the first of them."""
 
     index: int
     is_v2: bool
@@ -68,7 +68,7 @@ class LeafDescription:
 
 @dataclass(frozen=True)
 class PlanDescription:
-    """All of a plan's operators, watermarks and streaming leaves, in plan order."""
+    """All operators, watermarks and streaming leaves of a plan, in plan order."""
 
     operators: Sequence[Operator]
     watermarks: Sequence[Watermark]
@@ -80,12 +80,12 @@ class PlanDescription:
 
     @property
     def stateful_kinds(self) -> frozenset[str]:
-        """The kinds of operators that keep state between batches, as Spark has it here."""
+        """The kinds of the operators that keep state between batches."""
         return frozenset(operator.kind for operator in self.operators if operator.keeps_state)
 
     @property
     def computes_one_partition(self) -> bool:
-        """Whether it has an aggregation without keys or a limit, which leave partitions out."""
+        """Whether it has an aggregation without keys or a limit, which compute one partition."""
         return any(op.kind == "GlobalLimit" or op.has_no_keys for op in self.operators)
 
 

@@ -1,4 +1,4 @@
-"""Spark's execution of a batch, made out of the query's plan."""
+"""Creates Spark's IncrementalExecution of each batch from the query's plan."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.spark.session.stream_session import SparkStreamSession
 
 
 class BatchPlanner:
-    """Makes the execution of each batch of a query.
+    """Creates the execution of each batch of a query.
 
-    Spark analyzes the plan of a batch anew, though the query's was analyzed when it started and
-    all that a batch changes is the leaves. Mostly the analyzer finds nothing to do, and whether it
-    does depends on the shape of the plan: which leaves have data. So the first batch of each shape
-    is analyzed as ever; later ones only if the first one's plan came out changed.
+    Spark analyzes the plan of every batch again, although the query's plan was analyzed at the
+    start and a batch replaces only its leaves. Whether the analyzer changes anything depends on
+    the shape of the plan: which leaves have data. So the first batch of each shape is analyzed;
+    later ones only if analysis changed the plan of the first.
     """
 
     def __init__(self, session: SparkStreamSession, jplanner: Any) -> None:
@@ -25,7 +25,7 @@ class BatchPlanner:
         self._analyzes: dict[Hashable, bool] = {}
 
     def execution(self, request: BatchRequest, shape: Hashable) -> Any:
-        """The execution of a batch whose leaves have been given its data."""
+        """The execution of a batch, after the data of its leaves was set."""
         is_analyzed = not self._analyzes.get(shape, True)
         timestamp_ms = request.metadata.batch_timestamp_ms
         return self._jplanner.execution(
@@ -33,17 +33,17 @@ class BatchPlanner:
         )
 
     def learn(self, shape: Hashable, execution: Any) -> None:
-        """Note what analysis did to the first batch of a shape. It must have been planned."""
+        """Record whether analysis changed the first batch of a shape, which must be planned."""
         if shape not in self._analyzes:
             self._analyzes[shape] = not self._jplanner.isUnchangedByAnalysis(execution)
 
     def execution_of(self, plan: Any, request: BatchRequest) -> Any:
-        """The execution of any plan without streaming leaves as if it were the batch's."""
+        """The execution of another plan, without streaming leaves, in the place of the batch's."""
         return self._jplanner.executionOf(plan, request.batch_id, *self._facts(request))
 
     def forget_before(self, batch_id: int) -> None:
-        """Let go of the watermarks that no batch from this one on needs."""
-        # The batch before the last one is needed too.
+        """Drop the watermarks that no batch from this one on needs."""
+        # The watermark of the previous batch is needed too.
         self._jplanner.purgeWatermarks(batch_id - 1)
 
     def _facts(self, request: BatchRequest) -> tuple[Any, Any, bool]:

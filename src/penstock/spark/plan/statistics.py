@@ -1,4 +1,4 @@
-"""What a finished batch says about itself, read off its physical plan."""
+"""Reads the statistics of a finished batch from its physical plan."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _logger = logging.getLogger(__name__)
 
 
 class PlanStatistics:
-    """Finds the operators that count and asks them. Made once per query.
+    """Reads the metrics of the operators of a batch. Created once per query.
 
-    Each question is answered inside the JVM and costs one round trip.
+    Each method makes one py4j round trip, `input_rows` one for each source.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class PlanStatistics:
         has_state: bool,
         has_observations: bool,
     ) -> None:
-        """What the query cannot have is not looked for in its batches.
+        """The flags say what the plan contains; anything else is not read from its batches.
 
         `jplan` is the StreamingPlan inside the JVM, whose leaves read the sources.
         """
@@ -47,13 +47,13 @@ class PlanStatistics:
         self._sources = [source for source in sources if hasattr(source, "jstream")]
 
     def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
-        """What each watermark operator of an executed plan saw."""
+        """The event-time statistics of each watermark operator of an executed plan."""
         if not self._has_watermark:
             return []
         return [_event_time_stats(*fields) for fields in records_of(self._figures.eventTimes(plan))]
 
     def state_operators(self, plan: Any) -> list[StateOperatorProgress]:
-        """The figures of each stateful operator."""
+        """The progress of each stateful operator."""
         if not self.has_state:
             return []
         return [
@@ -72,7 +72,7 @@ class PlanStatistics:
     def input_rows(self, execution: Any) -> dict[DataStream, int]:
         """The rows read from each source; one that is scanned twice counts twice.
 
-        None of a batch whose plan does not tell which rows are of which source.
+        Empty if the rows of the batch cannot be attributed to the sources; logged once.
         """
         rows = {
             source: int(self._figures.rowsRead(self._jplan, execution, source.jstream))
@@ -86,7 +86,7 @@ class PlanStatistics:
         return {}
 
     def observed_metrics(self, execution: Any) -> Mapping[str, ObservedRow]:
-        """What `DataFrame.observe` collected in the batch."""
+        """The metrics that `DataFrame.observe` collected in the batch."""
         if not self._has_observations:
             return {}
         metrics = execution.observedMetrics()
@@ -103,7 +103,7 @@ class PlanStatistics:
         *,
         has_new_data: bool,
     ) -> ExecutionStats:
-        """All of it, for progress. `plan` is the executed one."""
+        """All statistics, for the progress record. `plan` is the executed plan."""
         operators = self.state_operators(plan)
         is_observed = has_new_data or self._jvm.line.observes_empty_batches
         observed = self.observed_metrics(execution) if is_observed else {}
@@ -128,7 +128,7 @@ def _event_time_stats(
 
 
 def _event_time(stats: Sequence[EventTimeStats], text: Callable[[int], str]) -> dict[str, str]:
-    """The times of the first operator that saw any, as Spark reports them."""
+    """The event times of the first operator that has any, as Spark reports them."""
     first = next((s for s in stats if s.count > 0), None)
     if first is None:
         return {}

@@ -1,4 +1,4 @@
-"""The operators of a query that define a watermark, in words that its author knows."""
+"""Describes the watermark operators of a query by column, delay and sources."""
 
 from __future__ import annotations
 

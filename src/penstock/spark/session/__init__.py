@@ -1,1 +1,1 @@
-"""The session of a query: its settings, the events and gauges that it posts."""
+"""The session of a query: its settings, listener events and metrics."""

@@ -1,4 +1,4 @@
-"""The engine's events as Spark's own, so that every listener and the web UI see them."""
+"""Converts the engine's events to Spark's listener events and posts them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.spark.jvm.gateway import Jvm
 
 
 def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
-    """The listener event of Spark that says what `event` says."""
+    """Convert an event of the engine to Spark's listener event."""
     match event:
         case QueryStartedEvent(id, run_id, name, timestamp):
             # Without job tags: PySpark 4.1 to 4.3 cannot read an event that has any.
@@ -44,11 +44,11 @@ def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
 def post_progress(
     jvm: Jvm, listeners: Any, jsession: Any, progress: StreamingQueryProgress
 ) -> int | None:
-    """Post the record of a trigger to Spark's listeners, in one round trip where that can be.
+    """Post the progress record of a trigger to Spark's listeners in one round trip.
 
-    `listeners` is Spark's manager of streaming queries, `jsession` the user's session. Returns how
-    many records that session wants to be kept now; None if the record holds rows, which have no
-    form as text: it was not posted.
+    `listeners` is Spark's StreamingQueryManager, `jsession` the user's session. Returns the number
+    of records that this session's settings retain now. Returns None without posting if the record
+    has observed metrics, which are rows and not JSON.
     """
     if progress.observed_metrics:
         return None
@@ -56,15 +56,15 @@ def post_progress(
 
 
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
-    """Spark's progress record, read from JSON in the form its own reader takes."""
+    """Spark's progress record, parsed from JSON in the JVM."""
     read = jvm.java.start.progress(_json(progress))
     return _with_observed_metrics(jvm, read, progress) if progress.observed_metrics else read
 
 
 def _json(progress: StreamingQueryProgress) -> str:
-    """A record as Spark's reader takes it, without its observed metrics.
+    """A record as JSON for Spark's parser, without its observed metrics.
 
-    Nothing is rounded: the JVM's record holds the numbers themselves, and rounds in its own JSON.
+    Nothing is rounded: the JVM's record has the exact numbers, and rounds in its own JSON.
     """
     fields = progress.to_dict() | {"batchDuration": progress.batch_duration_ms}
     for shown, source in zip(fields["sources"], progress.sources, strict=True):
@@ -84,7 +84,7 @@ def _json(progress: StreamingQueryProgress) -> str:
 
 
 def _double(value: float) -> float | str:
-    """A number as Jackson reads a double: what is not finite is a text."""
+    """A number as Jackson reads a double: NaN and infinity are strings."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity"
@@ -113,7 +113,7 @@ def _with_observed_metrics(jvm: Jvm, read: Any, progress: StreamingQueryProgress
 
 
 class ObservedRow(dict[str, Any]):
-    """An observed metric as a mapping, which remembers the JVM's row that it came from."""
+    """An observed metric as a mapping, with the JVM row it was read from."""
 
     def __init__(self, values: dict[str, Any], jvm_row: Any) -> None:
         super().__init__(values)

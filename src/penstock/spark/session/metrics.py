@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class QueryGauges:
-    """Registered from its making until `remove`."""
+    """Registers the gauges on construction and removes them in `remove`."""
 
     def __init__(self, spark: SparkSession, identity: QueryIdentity) -> None:
         name = f"spark.streaming.{identity.name or identity.id}"
@@ -22,7 +22,7 @@ class QueryGauges:
         self._gauges = Jvm.of(spark).java.start.gauges(context, name)
 
     def update(self, progress: StreamingQueryProgress) -> None:
-        """Show the figures of a record."""
+        """Set the gauges to the values of a progress record."""
         operators = [operator.fields for operator in progress.state_operators]
         self._gauges.update(
             progress.input_rows_per_second,
@@ -38,7 +38,7 @@ class QueryGauges:
 
 
 def _millis(watermark: str | None) -> int:
-    """A time of a progress record since the epoch; 0 without one, or beyond the year 9999."""
+    """Parse a time to epoch milliseconds; 0 for None or a year beyond 9999."""
     try:
         moment = datetime.fromisoformat(watermark or "")
     except ValueError:

@@ -25,11 +25,11 @@ _READ_TOGETHER = (
     "spark.sql.streaming.stateStore.commitValidation.enabled",
     "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag",
 )
-"""What every start asks for. Other settings can be asked for too, one call for each."""
+"""The settings that every start reads, in one call. Others cost one call each."""
 
 
 class SessionConf:
-    """Settings, read in one call and remembered until they are changed here."""
+    """Settings, read in one call and cached until they are changed here."""
 
     def __init__(self, jvm: Jvm, jsession: Any) -> None:
         self._jvm = jvm
@@ -44,17 +44,17 @@ class SessionConf:
     def find(self, key: str) -> str | None:
         """A setting's value, or its default, or None if it has neither.
 
-        None for a setting of another line of Spark, whatever it is set to.
+        None for a setting that this Spark line does not have, even if it is set.
         """
         _, equals, value = self._answer(key).partition("=")
         return value if equals else None
 
     def is_on(self, key: str) -> bool:
-        """Whether a setting is true, as Spark reads it. False if this Spark does not have it."""
+        """Whether a setting is true, as Spark parses it. False if this Spark lacks it."""
         return (self.find(key) or "").strip().lower() == "true"
 
     def is_set(self, key: str) -> bool:
-        """Whether somebody has set a setting, be it to its default."""
+        """Whether a setting is set explicitly, even if to its default."""
         return self._answer(key).startswith("!")
 
     def set(self, settings: Mapping[str, str]) -> None:
@@ -64,11 +64,11 @@ class SessionConf:
         self._known.update((key, f"!={value}") for key, value in settings.items())
 
     def forget(self) -> None:
-        """Read everything anew: somebody else has changed settings."""
+        """Clear the cache, after settings were changed elsewhere."""
         self._known = {}
 
     def _answer(self, key: str) -> str:
-        """What the JVM says of a setting: `!` if it is set, then `=` and the value if any."""
+        """The encoded setting: `!` if it is set, then `=` and the value if it has one."""
         if not self._known:
             self._read(_READ_TOGETHER)
         if key not in self._known:

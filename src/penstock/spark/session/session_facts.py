@@ -1,4 +1,4 @@
-"""Small questions the API asks about a user's session, answered by the JVM."""
+"""Facts about a user's session that the API reads from the JVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _session_keys: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def session_key(spark: SparkSession) -> str:
-    """What tells one session from another, however many Python objects stand for it."""
+    """A key of the JVM session, the same for all Python objects that wrap it."""
     found = _session_keys.get(spark)
     if found is None:
         found = _session_keys[spark] = str(spark._jsparkSession.sessionUUID())
@@ -22,18 +22,18 @@ def session_key(spark: SparkSession) -> str:
 
 
 def processing_time_trigger(spark: SparkSession, interval: str) -> ProcessingTimeTrigger:
-    """The trigger for an interval such as '5 seconds', read as Spark reads it."""
+    """The trigger for an interval such as '5 seconds', parsed as by Spark."""
     triggers = Jvm.of(spark).cls("org.apache.spark.sql.streaming.Trigger")
     return ProcessingTimeTrigger(int(triggers.ProcessingTime(interval).intervalMs()))
 
 
 def is_run_by_spark(spark: SparkSession, query_id: str) -> bool:
-    """Whether Spark's own engine is running the query of that id in this JVM."""
+    """Whether Spark's own engine runs the query with this id in this JVM."""
     return bool(Jvm.of(spark).java.start.isRunBySpark(spark._jsparkSession, query_id))
 
 
 def jvm_query_manager(spark: SparkSession) -> Any:
-    """The JVM's manager of a session's queries, as PySpark's own wraps it."""
+    """The JVM's StreamingQueryManager of a session, which PySpark's own wraps."""
     return spark._jsparkSession.streams()
 
 

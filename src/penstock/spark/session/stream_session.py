@@ -30,7 +30,7 @@ FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 _DIRECT_SCHEME = "FILE"
 _DIRECT_FILES = {
     f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # The cache of file systems does not tell FILE from file.
+    # Hadoop's FileSystem cache treats the schemes FILE and file as the same.
     f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
 }
 _QUERY_ID = "sql.streaming.queryId"
@@ -41,7 +41,7 @@ _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 class SparkStreamSession(StreamSession):
-    """A query's own session. The user's keeps its settings; the listeners are the user's."""
+    """The query's clone of the user's session. Listeners are those of the user's session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.jvm = Jvm.of(spark)
@@ -103,30 +103,30 @@ class SparkStreamSession(StreamSession):
         return self._conf.find(key)
 
     def is_set(self, key: str) -> bool:
-        """Whether somebody has set a setting, be it to its default."""
+        """Whether a setting is set explicitly, even if to its default."""
         return self._conf.is_set(key)
 
     def is_on(self, key: str) -> bool:
-        """Whether a setting is true. False if this Spark does not have it."""
+        """Whether a setting is true. False if this Spark lacks it."""
         return self._conf.is_on(key)
 
     def is_on_for_user(self, key: str) -> bool:
-        """Whether a setting is true in the user's session now, where it can be changed."""
+        """Whether a setting is true in the user's session now; it may change while running."""
         return SessionConf(self.jvm, self.spark._jsparkSession).is_on(key)
 
     def set_conf(self, key: str, value: str) -> None:
         self._conf.set({key: value})
 
     def use_direct_files(self) -> None:
-        """Let `direct` lead to Hadoop's raw local file system, for a checkpoint that is local."""
+        """Make `direct` return locations on Hadoop's raw local file system (docs/adr/0008)."""
         manager = self.jvm.line.classes["FileSystemBasedCheckpointFileManager"].name
         self._conf.set({FILE_MANAGER_CLASS: manager, **_DIRECT_FILES})
         self._writes_directly = True
 
     def direct(self, location: str) -> str:
-        """A place in a local checkpoint as Spark writes to it fastest: docs/adr/0006.
+        """The location for writing to a local checkpoint without checksum files (docs/adr/0008).
 
-        Not for a location that ends up in the checkpoint: only this session can read it.
+        Must not be recorded in the checkpoint: only this session can read such a location.
         """
         if self._writes_directly and location.startswith("file:"):
             return _DIRECT_SCHEME + location.removeprefix("file")
@@ -151,7 +151,7 @@ class SparkStreamSession(StreamSession):
         version = int(self.find_conf(STATE_FORMAT_VERSION) or 1)
         return LogVersions(line.newest_offset_log, only_commits=version)
 
-    # The thread.
+    # The query thread.
 
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         return inheritable_thread(target, name, self.spark)
@@ -165,7 +165,7 @@ class SparkStreamSession(StreamSession):
         if self.is_on(_METRICS):
             self._register_gauges(identity)
         self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
-        # Stateful operators must neither be rearranged nor get another distribution.
+        # Spark must neither reorder stateful operators nor change their distribution.
         settings = {
             "spark.sql.cbo.enabled": "false",
             "spark.sql.requireAllClusterKeysForDistribution": "false",
@@ -193,12 +193,12 @@ class SparkStreamSession(StreamSession):
                 self.jvm.cls("java.lang.Thread").interrupted()
 
     def at_the_end(self, step: Callable[[], None]) -> None:
-        """Have something done when the query leaves."""
+        """Register a function that `leave` calls, in reverse order of registration."""
         self._at_the_end.append(step)
 
     def leave(self, identity: QueryIdentity) -> None:
         with contextlib.ExitStack() as steps:
-            # Run in reverse order, each of them whatever the others raise.
+            # ExitStack calls them in reverse order, each even if others raise.
             steps.callback(self._deactivate_state_stores, identity)
             for step in reversed(self._at_the_end):
                 steps.callback(step)
@@ -207,7 +207,7 @@ class SparkStreamSession(StreamSession):
         self.state_coordinator().deactivateInstances(self.jvm.uuid(identity.run_id))
 
     def state_coordinator(self) -> Any:
-        """Spark's coordinator of the state stores of all queries."""
+        """Spark's StateStoreCoordinatorRef, which serves all queries."""
         return self._listeners.stateStoreCoordinator()
 
     def set_job_description(self, description: str) -> None:
@@ -228,7 +228,7 @@ class SparkStreamSession(StreamSession):
             if self._jvm_thread is not None:
                 self._jvm_thread.interrupt()
 
-    # What the offset log freezes.
+    # Settings that the offset log records.
 
     def recordable_conf(self) -> Mapping[str, str]:
         metadata = self.jvm.java.start.recordable(self.jsession)
@@ -236,9 +236,9 @@ class SparkStreamSession(StreamSession):
         return conf
 
     def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
-        """Spark's own form of a batch's metadata; the same object for the same metadata.
+        """Convert a batch's metadata to Spark's OffsetSeqMetadata; cached.
 
-        The last two are kept, which are all that a batch asks for more than once.
+        Keeps the last two: a batch needs its own and that of the batch before more than once.
         """
         for known, jvm_metadata in self._jvm_metadata:
             if known is metadata:
@@ -287,7 +287,7 @@ class SparkStreamSession(StreamSession):
             _logger.warning("Could not post %s", type(event).__name__, exc_info=True)
 
     def _post_progress(self, progress: StreamingQueryProgress) -> bool:
-        """Post a record that has a form as text, and learn how many are to be kept."""
+        """Post a record as JSON and update the retention. False if that is not possible."""
         user_session = self.spark._jsparkSession
         retention = post_progress(self.jvm, self._listeners, user_session, progress)
         if retention is not None:
@@ -295,7 +295,7 @@ class SparkStreamSession(StreamSession):
         return retention is not None
 
     def show_progress(self, progress: StreamingQueryProgress) -> None:
-        """Let the gauges of Spark's metrics system show a record, if the session has them."""
+        """Update the gauges in Spark's metrics system, if they are registered."""
         if self._gauges is not None:
             self._gauges.update(progress)
 
@@ -315,7 +315,7 @@ class SparkStreamSession(StreamSession):
         return failures.error_class(error, self.jvm.line)
 
     def _user_settings(self) -> Settings:
-        """The settings that the user's session has now."""
+        """The current settings of the user's session."""
         return self._read_settings(SessionConf(self.jvm, self.spark._jsparkSession))
 
     def _read_settings(self, conf: SessionConf) -> Settings:

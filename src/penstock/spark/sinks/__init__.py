@@ -1,1 +1,1 @@
-"""What takes the rows of a batch."""
+"""The sinks of a query: how one is chosen, and how batches are written to it."""

@@ -1,4 +1,4 @@
-"""Spark's sinks, and sinks written in Python, as the query plan writes to them."""
+"""Adapters of Spark's V1 and V2 sinks and of Python sinks, for the query plan."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _TRANSACTIONAL = "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlu
 
 
 class SparkSink(ABC):
-    """Where the batches of a query go."""
+    """The sink of a query."""
 
     def __init__(self, jvm: Jvm, jtable: Any) -> None:
-        """Raises UnknownSinkError for what is a sink of neither of Spark's APIs."""
+        """Raises UnknownSinkError if `jtable` is neither a V1 nor a V2 sink."""
         fields = fields_of(jvm.java.start.describeSink(jtable))
         description, is_v1, is_v2, reports, writes_files = fields
         if "true" not in (is_v1, is_v2):
@@ -38,7 +38,7 @@ class SparkSink(ABC):
         self._output = jvm.java.start.output()
 
     is_batch_function = False
-    """Whether each batch is handed to a function, which may leave part of it uncomputed."""
+    """Whether a user function gets each batch, and may leave part of it uncomputed."""
 
     @property
     def description(self) -> str:
@@ -51,21 +51,21 @@ class SparkSink(ABC):
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
-        """The logical plan that writes `query` to this sink; a batch id is still to be given.
+        """The logical plan that writes `query` to this sink; the batch id is set for each batch.
 
         `jsession` is the session that the batches are planned in.
         """
 
     @abstractmethod
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        """Run a planned batch into the sink, as one SQL execution; the rows written, if known.
+        """Write a planned batch as one SQL execution. Returns the rows written, if known.
 
         `plan` is the physical plan of the execution.
         """
 
 
 class V2Sink(SparkSink):
-    """A sink of Spark's second API: the plan itself writes."""
+    """A sink of the DataSource V2 API: the physical plan writes the rows."""
 
     def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
         super().__init__(jvm, jtable)
@@ -92,8 +92,8 @@ class V2Sink(SparkSink):
     def _relation(self, jsession: Any) -> Any:
         """The table as the target of a write.
 
-        That of a transactional catalog is a reference: each batch looks it up in the session's own
-        instance of the catalog, within a transaction that begins and ends with the batch.
+        For a transactional catalog it is a reference: each batch resolves it in the session's own
+        instance of the catalog, within a transaction of that batch.
         """
         jvm = self._jvm
         create = jvm.module("DataSourceV2Relation").create
@@ -112,10 +112,10 @@ class V2Sink(SparkSink):
 
 
 class V1Sink(SparkSink):
-    """A sink of Spark's first API: it is handed each batch as a DataFrame."""
+    """A sink of the V1 API: `addBatch` gets each batch as a DataFrame."""
 
     def __init__(self, session: SparkSession, jsink: Any, catalog_table: Any | None = None) -> None:
-        """`session` is the user's: a table is refreshed there, where it is read."""
+        """`session` is the user's, in which the cached data of a table is refreshed."""
         jvm = Jvm.of(session)
         super().__init__(jvm, jsink)
         self._session = session
@@ -144,7 +144,7 @@ class V1Sink(SparkSink):
 
 
 class PythonBatchSink(V1Sink):
-    """A Python function that is handed each batch: foreachBatch, or a sink written in Python.
+    """A Python function that gets each batch: foreachBatch, or a sink written in Python.
 
     It is called in this process, on the query's thread, so that its errors keep their traceback
     and a debugger stops in it.
@@ -154,7 +154,7 @@ class PythonBatchSink(V1Sink):
         self, session: SparkSession, function: BatchFunction, description: str | None = None
     ) -> None:
         jvm = Jvm.of(session)
-        # Spark wants a sink of its own in the plan; this one is there for its name only.
+        # The plan needs a Spark sink; this placeholder is never written to.
         super().__init__(session, jvm.java.start.noSink())
         self._function = function
         self._description = description or self._description
@@ -182,7 +182,7 @@ class PythonBatchSink(V1Sink):
 
 
 class _Body:
-    """A Scala Function0 whose body is Python. Remembers the error it ended with."""
+    """A Scala Function0 that calls a Python function and stores its exception in `error`."""
 
     def __init__(self, body: Callable[[], None]) -> None:
         self._body = body
@@ -191,12 +191,12 @@ class _Body:
     def apply(self) -> None:
         try:
             self._body()
-        except BaseException as exc:  # no error may pass the JVM by: it waits for an answer
+        except BaseException as exc:  # the JVM waits for a response, whatever is raised
             self.error = exc
             raise _BodyFailedError from exc
 
     def release(self) -> None:
-        """Let go of the batch. The JVM's garbage collector decides how long this object is kept."""
+        """Drop the reference to the batch: this object lives until the JVM collects its proxy."""
         self._body = _nothing
 
     class Java:
@@ -204,32 +204,32 @@ class _Body:
 
 
 def _nothing() -> None:
-    """The body of a function whose batch is over."""
+    """The body after `release`."""
 
 
 class _BodyFailedError(Exception):
-    """Tells the JVM that a Python function failed; the query reports what it failed with."""
+    """Signals to the JVM that a Python function failed; the query reports the error itself."""
 
 
 def _is_not_reported_elsewhere(record: logging.LogRecord) -> bool:
     return not (record.exc_info and record.exc_info[0] is _BodyFailedError)
 
 
-# py4j logs every error that passes it, with its traceback. Of these ones the query speaks itself.
+# py4j logs every error of a callback with its traceback. The query reports these itself.
 for _name in ("py4j.clientserver", "py4j.java_gateway"):
     logging.getLogger(_name).addFilter(_is_not_reported_elsewhere)
 
 
 class OrdinaryFrames:
-    """The batches of a query as ordinary DataFrames, in the session they are planned in."""
+    """Converts the batches of a query to ordinary DataFrames in the session of the query."""
 
     def __init__(self, spark: SparkSession, execution: Any) -> None:
-        """`execution` is that of any batch of the query."""
+        """`execution` is the execution of any batch of the query."""
         jvm = Jvm.of(spark)
         jsession = execution.sparkSession()
         self._session = SparkSession(spark.sparkContext, jsession)
         self._output = jvm.java.start.output()
 
     def of(self, execution: Any) -> DataFrame:
-        """The rows of a planned batch, cut off from the streaming plan behind them."""
+        """A planned batch as a DataFrame over its rows, without the streaming plan."""
         return DataFrame(self._output.frame(execution), self._session)

@@ -1,4 +1,4 @@
-"""From what a user said of the output to the sink that takes it, as Spark's own writer goes."""
+"""Creates the sink for the format and options of a writer, as Spark's DataStreamWriter does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
 
 @dataclass(frozen=True)
 class SinkRequest:
-    """What a user said of the output of a query."""
+    """The output settings of a writer: format, options, mode, partitioning, function."""
 
     format: str
     output_mode: str = "append"
@@ -42,7 +42,7 @@ class SinkRequest:
     name: str | None = None
 
     def option(self, name: str) -> str | None:
-        """An option by its name, whatever its case."""
+        """The value of an option; names are case-insensitive."""
         for key, value in self.options.items():
             if key.lower() == name.lower():
                 return value
@@ -51,7 +51,7 @@ class SinkRequest:
 
 @dataclass(frozen=True)
 class SinkChoice:
-    """A sink and what comes with choosing it."""
+    """A sink, and the facts about it that the start needs."""
 
     sink: SparkSink
     options: Mapping[str, str]
@@ -63,7 +63,7 @@ class SinkChoice:
 
 
 class SinkFactory:
-    """Makes the sink of one streaming DataFrame."""
+    """Creates the sink of one streaming DataFrame."""
 
     def __init__(self, df: DataFrame, request: SinkRequest) -> None:
         self._df = df
@@ -75,7 +75,7 @@ class SinkFactory:
 
     @cached_property
     def output_mode(self) -> Any:
-        """Spark's OutputMode for the one that was asked for."""
+        """Spark's OutputMode for the requested one."""
         modes = self._jvm.cls("org.apache.spark.sql.streaming.OutputMode")
         return getattr(modes, self._request.output_mode.capitalize())()
 
@@ -101,7 +101,7 @@ class SinkFactory:
         return self._by_format(path, catalog_table)
 
     def create_for_table(self, table_name: str) -> SinkChoice:
-        """The sink for a table of a catalog, which is made if it does not exist."""
+        """The sink for a catalog table, which is created if it does not exist."""
         catalog, identifier, table = self._load_or_create_table(table_name)
         if self._is(table, "org.apache.spark.sql.connector.catalog.SupportsWrite") and (
             self._supports_streaming_write(table)
@@ -223,7 +223,7 @@ class SinkFactory:
         factory = SinkFactory(self._df, replace(self._request, format=provider))
         return factory.create(path, catalog_table=table)
 
-    # Small things.
+    # Schema, columns and errors.
 
     def _schema_attributes(self) -> Any:
         return self._jvm.module("DataTypeUtils").toAttributes(self._df._jdf.schema())
@@ -233,7 +233,7 @@ class SinkFactory:
         return bool(table.capabilities().contains(capability.STREAMING_WRITE))
 
     def _normalize(self, columns: Sequence[str], kind: str) -> list[str]:
-        """The names as the DataFrame spells them; AnalysisException for one it has not."""
+        """The names in the DataFrame's spelling; AnalysisException for an unknown column."""
         resolver = self.jsession.sessionState().analyzer().resolver()
         normalized = []
         for column in columns:

@@ -1,4 +1,4 @@
-"""The log that a file sink keeps in its output: which batches it has."""
+"""Reads the log that a file sink keeps in its output directory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.spark.session.stream_session import SparkStreamSession
 from penstock.spark.sinks.batch_sinks import SparkSink
 
 SKIP_KNOWN_BATCHES = "skipKnownBatches"
-"""The writer's option to start although the sink will skip batches that are yet to be planned."""
+"""The writer's option to start although the sink will skip batches not yet planned."""
 
 _LOG = "_spark_metadata"
 _COMPACT = ".compact"
@@ -15,9 +15,9 @@ _DESCRIPTION = "FileSink["
 
 
 def latest_batch_of(sink: SparkSink, session: SparkStreamSession) -> int | None:
-    """The newest batch in the log of a file sink; None if it is empty or the sink is another.
+    """The newest batch in the log of a file sink; None if it is empty or not a file sink.
 
-    One listing. The sink takes every batch up to this one for written and skips it.
+    Lists one directory. The sink regards every batch up to this one as written and skips it.
     """
     if not sink.writes_files:
         return None

@@ -1,7 +1,7 @@
-"""The names of a query's sinks, where the session has sinks named.
+"""The sink names that commits record, if the session enables sink evolution.
 
-With `spark.sql.streaming.queryEvolution.enableSinkEvolution` every commit records which sink took
-the batch, and those that took the batches before a query was pointed elsewhere (commit log `v3`).
+With `spark.sql.streaming.queryEvolution.enableSinkEvolution` every commit records the sink that the
+batch was written to, and the sinks that the query wrote to before (commit log `v3`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sinks = Mapping[str, Mapping[str, Any]]
 
 
 def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
-    """Raise Spark's own error for a sink without a name where the session wants it named."""
+    """Raise Spark's own error for a sink without a name if the session requires one."""
     if sink_name is None and SessionConf(jvm, jsession).is_on(SINK_EVOLUTION):
         raise convert_exception(
             jvm.cls("org.apache.spark.SparkException")(
@@ -37,7 +37,7 @@ def require_sink_name(jvm: Jvm, jsession: Any, sink_name: str | None) -> None:
 
 
 def named_writer(spark: SparkSession, jwriter: Any, sink_name: str) -> Any:
-    """Scala's writer with a name for its sink. UnsupportedError if this Spark names no sinks."""
+    """Set the sink name of a Scala writer. UnsupportedError if this Spark has no sink names."""
     if SessionConf(Jvm.of(spark), spark._jsparkSession).find(SINK_EVOLUTION) is None:
         raise UnsupportedError(
             f"The sink cannot have the name {sink_name!r}: sinks have no names in this version of "
@@ -47,7 +47,7 @@ def named_writer(spark: SparkSession, jwriter: Any, sink_name: str) -> Any:
 
 
 class SinkNames:
-    """Knows the sinks that a query has had. Where not `enabled`, a commit names none."""
+    """Tracks the sinks of a query across commits. Unless `enabled`, commits record none."""
 
     def __init__(self, enabled: bool, sink_name: str | None, sink: SparkSink) -> None:
         self.enabled = enabled
@@ -63,7 +63,7 @@ class SinkNames:
             }
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
-        """Go on from a commit, whose sinks are part of what the next one records."""
+        """Load the sinks of the last commit, which the next one records again."""
         if commit.sinks is None:
             return
         if not self.enabled:
@@ -77,7 +77,7 @@ class SinkNames:
         self._sinks = dict(commit.sinks)
 
     def of_this_commit(self) -> Sinks:
-        """The sink in use as the active one, beside those that once were."""
+        """The current sink as the active one, and the former ones."""
         past = {name: {**sink, "isActive": False} for name, sink in self._sinks.items()}
         self._sinks = {**past, self._name: self._current}
         return self._sinks
