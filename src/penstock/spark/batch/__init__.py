@@ -1,1 +1,1 @@
-"""The batches of a query: its plan bound to sources and a sink, planned and run."""
+"""Binds the plan of a query to its sources and sink, and plans and runs its batches."""

@@ -1,4 +1,4 @@
-"""The streaming leaves of a query's plan: bound to sources once, given their data every batch."""
+"""The streaming leaves of a query's plan, bound to sources once; each batch sets their data."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _DISABLED_READERS = "spark.sql.streaming.disabledV2MicroBatchReaders"
 
 
 class Leaf(ABC):
-    """A leaf of the analyzed plan that stands for a stream.
+    """A streaming relation in the analyzed plan.
 
-    `jplan` is the StreamingPlan inside the JVM, which keeps what each leaf is replaced by.
+    `jplan` is the StreamingPlan inside the JVM, which has the replacement of each leaf.
     """
 
     def __init__(self, jplan: Any, leaf: LeafDescription, source: DataStream) -> None:
@@ -36,7 +36,7 @@ class Leaf(ABC):
         self.name = leaf.name
 
     def set_data(self, data: object | None) -> None:
-        """Give the leaf its data for the next batch; None is no new data."""
+        """Set the data of the leaf for the next batch; None if it has no new data."""
         if data is None:
             self._jplan.setEmpty(self._index)
         else:
@@ -44,7 +44,7 @@ class Leaf(ABC):
 
     @property
     def jdata(self) -> Any:
-        """The plan that stands in place of the leaf since data was set last."""
+        """The plan that replaces the leaf, as last set by `set_data`."""
         return self._jplan.data(self._index)
 
     @abstractmethod
@@ -52,7 +52,7 @@ class Leaf(ABC):
 
 
 class V2Leaf(Leaf):
-    """A leaf that reads a V2 stream: it scans between two offsets."""
+    """A leaf that reads a V2 stream with a scan between two offsets."""
 
     def _set(self, data: object) -> None:
         assert isinstance(data, V2Range)
@@ -60,7 +60,7 @@ class V2Leaf(Leaf):
 
 
 class V1Leaf(Leaf):
-    """A leaf that a V1 source replaces by a plan, whose columns are renamed to the leaf's."""
+    """A leaf replaced by the plan of a V1 source, with the columns aliased to the leaf's."""
 
     def __init__(
         self, jvm: Jvm, jplan: Any, leaf: LeafDescription, source: JvmSource | PythonSourceStream
@@ -84,7 +84,7 @@ class V1Leaf(Leaf):
             raise InvalidBatchError(f"Invalid batch: {columns} != {other_columns}")
 
     def _adapt(self, plan: Any) -> Any:
-        """Give file relations their metadata columns and their table, where the query has them."""
+        """Add metadata columns and the catalog table to file relations, if the query has them."""
         jvm = self._jvm
         children = jvm.to_list(plan.children())
         if children:
@@ -124,13 +124,13 @@ def bind_leaves(
     """Create the sources of a plan: one leaf for each streaming relation, in plan order.
 
     Relations that are equal share one source, as the two sides of a union of a stream with itself
-    do. Sources get the metadata path `sources/<n>` below the checkpoint, or one by their name.
+    do. The metadata path of a source is `sources/<n>` or `sources/<name>` in the checkpoint.
     """
     return _Binder(session, jplan, checkpoint_root).bind(description)
 
 
 def source_options(jvm: Jvm, analyzed: Any) -> list[dict[str, str]]:
-    """The options that the sources of a plan were given, one mapping for each source."""
+    """The options of the sources of a plan, one mapping for each source."""
     answer = jvm.java.start.sourceOptions(analyzed)
     return [by_turns(fields) for fields in records_of(answer)]
 
@@ -200,7 +200,7 @@ class _Binder:
         return self._bind_v1(leaf, self._metadata_path(leaf.name), "DataSourceV2")
 
     def _metadata_path(self, name: str | None) -> str:
-        """Where a source keeps what is its own: by its name, or by the next number."""
+        """The metadata path of a source: by its name, or by the next number."""
         if name is not None:
             return f"{self._root}/sources/{name}"
         path = f"{self._root}/sources/{self._next_source_id}"

@@ -1,4 +1,4 @@
-"""The query as Spark plans it: its leaves bound once, each batch planned and run from there."""
+"""The engine's QueryPlan on Spark: binds the leaves once, then plans and runs each batch."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _RECORD_THEIR_PATHS = {
     "TransformWithStateInPandas",
     "TransformWithStateInPySpark",
 }
-"""Operators that write into the checkpoint where the schema of their state is."""
+"""Operators that write the path of their state schema into the checkpoint."""
 
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query as its writer describes it, checked and analyzed by Spark."""
+    """A query and its sink, checked and analyzed by Spark."""
 
     analyzed: Any
     sink: SparkSink
@@ -55,7 +55,7 @@ class QuerySpec:
 
 
 class SparkQueryPlan(QueryPlan):
-    """A query bound to its sources. To be made on the query's own thread."""
+    """A query bound to its sources. Must be created on the query's thread."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SparkQueryPlan(QueryPlan):
         jvm = session.jvm
         self._session = session
         self._spec = spec
-        # Now, since it is asked for when the JVM may be gone.
+        # Read now, because it is also used when the JVM may be gone.
         self._text = str(spec.analyzed.toString())
         self._identity = identity
         analyzed = spec.analyzed
@@ -129,7 +129,7 @@ class SparkQueryPlan(QueryPlan):
         return session.jvm.line.resolves_log_versions and session.is_on(_NAMED_SOURCES)
 
     def _wants_names(self) -> bool:
-        """Whether the session asks for an offset log of the format that has names."""
+        """Whether the session selects the offset log format that has source names."""
         return int(self._session.find_conf(_OFFSET_LOG_VERSION) or 1) >= 2
 
     @property
@@ -156,7 +156,7 @@ class SparkQueryPlan(QueryPlan):
         self._state_ids.resume_after_commit(commit)
 
     def forget_before(self, batch_id: int) -> None:
-        # Without state there is nothing to forget.
+        # Only stateful queries propagate watermarks.
         if self._has_state:
             self._planner.forget_before(batch_id)
 
@@ -179,7 +179,7 @@ class SparkQueryPlan(QueryPlan):
         return batch
 
     def execution_of(self, leaf: Leaf, request: BatchRequest) -> Any:
-        """Spark's execution of what stands in place of one leaf in a batch."""
+        """Spark's execution of the plan that replaces one leaf in a batch."""
         leaf.set_data(request.data.get(leaf.source))
         return self._planner.execution_of(leaf.jdata, request)
 
@@ -205,7 +205,7 @@ class SparkQueryPlan(QueryPlan):
 
 
 class SparkBatchExecution(BatchExecution):
-    """A batch that Spark has planned; making one makes the physical plan."""
+    """A batch that Spark has planned; the constructor creates the physical plan."""
 
     def __init__(
         self,

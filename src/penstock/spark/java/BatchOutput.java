@@ -3,13 +3,13 @@ import scala.Option;
 import scala.runtime.AbstractFunction0;
 import scala.runtime.BoxedUnit;
 
-/** Hands on the planned batches of one query, all of which have the same columns. */
+/** Writes or converts the planned batches of one query, all of which have the same columns. */
 public class BatchOutput {
     private Encoder encoder;
 
-    /** Run a batch whose plan writes by itself: the rows written, null where nobody counts. */
+    /** Runs a batch whose plan writes to a V2 sink. Returns the rows written, null if unknown. */
     public Long write(QueryExecution execution) {
-        dataset(execution).collect();  // runs the writer; a write has no rows to give back
+        dataset(execution).collect();  // runs the write, which returns no rows
         SparkPlan plan = execution.executedPlan();
         if (plan instanceof WriteToDataSourceV2Exec) {
             Option progress = ((WriteToDataSourceV2Exec) plan).commitProgress();
@@ -20,7 +20,7 @@ public class BatchOutput {
         return null;
     }
 
-    /** Hand a batch to a sink of the first API, as one SQL execution. */
+    /** Calls addBatch of a V1 sink, as one SQL execution. */
     public void addBatch(final V1Sink sink, final long batchId, QueryExecution execution) {
         final ClassicDataset rows = dataset(execution);
         SQLExecution.withNewExecutionId(execution, Option.empty(), new AbstractFunction0() {
@@ -31,7 +31,7 @@ public class BatchOutput {
         });
     }
 
-    /** The rows of a batch as an ordinary Dataset, cut off from the streaming plan behind them. */
+    /** The rows of a batch as an ordinary Dataset, without the streaming plan. */
     public ClassicDataset frame(QueryExecution execution) {
         LogicalPlan rows = ${LogicalRDD.fromDataset(
             rdd = execution.toRdd(), originDataset = dataset(execution), isStreaming = false,

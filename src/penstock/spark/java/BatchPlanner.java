@@ -3,7 +3,7 @@ import org.apache.spark.sql.streaming.OutputMode;
 import scala.Option;
 import scala.collection.mutable.HashMap;
 
-/** Makes Spark's execution of each batch of a query out of the plan that writes it. */
+/** Creates the IncrementalExecution of each batch of a query from the plan that writes it. */
 public class BatchPlanner {
     private final ClassicSession session;
     private final StreamingPlan leaves;
@@ -35,7 +35,7 @@ public class BatchPlanner {
         propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
     }
 
-    /** The execution of a batch whose leaves have the data that was set last. */
+    /** The execution of a batch with the data that was last set on the leaves. */
     public QueryExecution execution(
             long batchId, long timestampMs, OffsetSeqMetadataBase before,
             OffsetSeqMetadataBase metadata, boolean isFirst, boolean isAnalyzed) {
@@ -48,7 +48,7 @@ public class BatchPlanner {
         return executionOf(plan, batchId, before, metadata, isFirst);
     }
 
-    /** The execution of any plan without streaming leaves as if it were the batch's. */
+    /** The execution of another plan, without streaming leaves, in the place of the batch's. */
     public QueryExecution executionOf(
             LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
             OffsetSeqMetadataBase metadata, boolean isFirst) {
@@ -62,23 +62,23 @@ public class BatchPlanner {
             isTerminatingTrigger = isTerminating, isRealTimeMode = false)};
     }
 
-    /** Whether Spark's analyzer left the plan of a batch as it was. */
+    /** Whether Spark's analyzer left the plan of a batch unchanged. */
     public boolean isUnchangedByAnalysis(QueryExecution execution) {
         return execution.analyzed().fastEquals(execution.logical());
     }
 
-    /** Let go of the watermarks up to a batch. */
+    /** Drops the watermarks up to a batch. */
     public void purgeWatermarks(long batchId) { propagator.purge(batchId); }
 
-    /** A plan that reads the time of a batch wherever it would read the clock. */
+    /** Replaces current_timestamp and the like in a plan by the timestamp of a batch. */
     private static LogicalPlan atTime(LogicalPlan plan, final long timestampMs) {
         return (LogicalPlan) plan.transformAllExpressions(new Everywhere() {
             Object of(Object node) {
-                // By name, since not all of them are in every Spark.
+                // By class name, since not every Spark has all of them.
                 String kind = node.getClass().getSimpleName().replace("Nanos", "");
                 boolean hasZone = kind.equals("LocalTimestamp") || kind.equals("CurrentDate");
                 if (!hasZone && !kind.equals("CurrentTimestamp")) { return node; }
-                // current_timestamp has no time zone, and Spark wants its replacement to have one.
+                // current_timestamp has no time zone, but CurrentBatchTimestamp requires one.
                 return ${new CurrentBatchTimestamp(
                     timestampMs = timestampMs, dataType = ((Expression) node).dataType(),
                     timeZoneId = hasZone

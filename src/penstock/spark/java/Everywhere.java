@@ -1,7 +1,7 @@
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
-/** A PartialFunction that is defined everywhere, as Spark's transformations take it. */
+/** A PartialFunction that is defined for every node, for TreeNode.transform. */
 abstract class Everywhere extends AbstractPartialFunction {
     abstract Object of(Object node);
 

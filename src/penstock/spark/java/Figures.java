@@ -5,17 +5,17 @@ import scala.collection.Iterator;
 import scala.collection.Seq;
 import scala.collection.immutable.Map;
 
-/** What the operators of a physical plan say of the batch that they have run. */
+/** Reads the statistics of a finished batch from the operators of its physical plan. */
 public class Figures {
-    /** The rows that all scans of a stream have read in a batch; -1 if this cannot be told. */
+    /** The rows that all scans of a stream have read in a batch; -1 if they are unknown. */
     public long rowsRead(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
         return SourceRows.read(leaves, execution, stream);
     }
 
-    /** Why the rows read in a batch cannot be told. */
+    /** The log message for a batch whose rows read are unknown. */
     public String mismatch(QueryExecution execution) { return SourceRows.mismatch(execution); }
 
-    /** A record of each watermark operator: id, delay, max, min, mean and count of the times. */
+    /** One record for each watermark operator: id, delay, max, min, mean, count of event times. */
     public String eventTimes(SparkPlan plan) {
         Records records = new Records();
         int position = 0;
@@ -28,7 +28,7 @@ public class Figures {
         return records.toString();
     }
 
-    /** A record of each stateful operator: its figures, and the names of those that stay. */
+    /** One record for each stateful operator: progress as JSON, names of snapshot metrics. */
     public String stateProgress(SparkPlan plan) {
         Records records = new Records();
         for (Iterator i = Operators.of(plan, StateStoreWriter.class); i.hasNext();) {
@@ -44,16 +44,16 @@ public class Figures {
         return Operators.of(plan, StateStoreWriter.class).toSeq();
     }
 
-    /** The state stores of a batch whose commits Spark counts; null if it does not count. */
+    /** The state stores of a batch for Spark's commit tracking; null if there is none. */
     public Map stateStores(SparkPlan plan) { return StateStores.of(plan); }
 
-    /** What an operator counts as its rows, 0 if it does not count. */
+    /** The metric numOutputRows of an operator, 0 if it has none. */
     static long outputRows(SparkPlan operator) {
         Option metric = operator.metrics().get("numOutputRows");
         return metric.isDefined() ? ((Long) valueOf(metric.get())).longValue() : 0L;
     }
 
-    /** By the superclass: of the two methods of a subclass this compiler does not choose one. */
+    /** Cast to the superclass: Janino finds `value` of a subclass ambiguous. */
     private static Object valueOf(Object accumulator) {
         return ((AccumulatorV2) accumulator).value();
     }

@@ -1,7 +1,7 @@
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
-/** A PartialFunction over the instances of a class, which gives them as they are. */
+/** A PartialFunction that is the identity on the instances of a class, for collect. */
 class InstancesOf extends AbstractPartialFunction {
     private final Class kind;
 

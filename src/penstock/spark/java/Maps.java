@@ -4,7 +4,7 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.mutable.HashMap;
 
-/** Scala's maps from Java, by what the collections of all versions of Scala have. */
+/** Conversions of Scala maps, with methods that Scala 2.12 and 2.13 both have. */
 class Maps {
     static Map immutable(HashMap map) { return map.toMap(null); }
 

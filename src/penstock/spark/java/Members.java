@@ -1,9 +1,9 @@
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 
-/** Looks for members of classes. Needs nothing of Spark itself, so that it always compiles. */
+/** Looks up members of classes. Does not depend on Spark, so that it always compiles. */
 public class Members {
-    /** Of triples of class, member and number of parameters those that are not there. */
+    /** Returns those triples of class, member and number of parameters that do not exist. */
     public String missing(String triples) {
         String[] texts = Records.fields(triples);
         Records missing = new Records();

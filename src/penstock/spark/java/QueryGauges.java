@@ -1,7 +1,7 @@
 import com.codahale.metrics.Gauge;
 import com.codahale.metrics.MetricRegistry;
 
-/** The gauges of a query in Spark's metrics system, under the names Spark has for them. */
+/** The gauges of a query in Spark's metrics system, with the names that Spark uses. */
 public class QueryGauges implements MetricsSource {
     private static final String[] NAMES = {
         "inputRate-total",
@@ -30,7 +30,7 @@ public class QueryGauges implements MetricsSource {
         system.registerSource(this);
     }
 
-    /** The values to show from now on; a reader sees all of them or none. */
+    /** Replaces all values atomically. */
     public void update(
             double inputRate, double processingRate, long latency, long watermark, long rows,
             long bytes) {

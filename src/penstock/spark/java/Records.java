@@ -1,4 +1,4 @@
-/** Several values in one text, so that they cross between Java and Python in one call. */
+/** Encodes several values in one string, to pass them between Java and Python in one call. */
 class Records {
     private final StringBuilder text = new StringBuilder();
 
@@ -13,7 +13,7 @@ class Records {
 
     public String toString() { return text.toString(); }
 
-    /** The values of a record that Python made. */
+    /** Decodes a record that Python encoded. */
     static String[] fields(String record) {
         String[] ended = record.split("\u001f", -1);
         String[] fields = new String[ended.length - 1];

@@ -24,11 +24,11 @@ import scala.collection.mutable.HashMap;
 import scala.runtime.AbstractFunction2;
 import scala.runtime.BoxedUnit;
 
-/** What Python calls to start a query, each step in one call. */
+/** The steps of a start that Python calls, each in one py4j call. */
 public class Start {
     public StreamingPlan plan(LogicalPlan analyzed) { return new StreamingPlan(analyzed); }
 
-    /** A record of each streaming leaf: its options, keys and values by turns. */
+    /** One record for each streaming leaf: its options, keys and values alternating. */
     public String sourceOptions(LogicalPlan analyzed) {
         return new StreamingPlan(analyzed).sourceOptions();
     }
@@ -46,8 +46,8 @@ public class Start {
     public Figures figures() { return new Figures(); }
 
     /**
-     * The values of settings: after a `=` where there is one, and a `!` before what is set.
-     * One of Spark's that this Spark does not have is without effect, whatever it is set to.
+     * Reads settings: `=` and the value if there is one, after a `!` if it is set explicitly.
+     * Empty for a setting of Spark SQL that this Spark does not have, even if it is set.
      */
     public String settings(ClassicSession session, String keys) {
         Records values = new Records();
@@ -63,13 +63,13 @@ public class Start {
         return values.toString();
     }
 
-    /** Whether this Spark heeds a setting. That of the file manager is not registered in any. */
+    /** Whether this Spark has a setting. No Spark registers that of the file manager. */
     private static boolean isKnown(String key) {
         return !key.startsWith("spark.sql.") || SQLConf$.MODULE$.containsConfigKey(key)
             || key.equals("spark.sql.streaming.checkpointFileManagerClass");
     }
 
-    /** Make settings; keys and values come by turns. */
+    /** Changes settings; keys and values alternate. */
     public void configure(ClassicSession session, String keysAndValues) {
         String[] texts = Records.fields(keysAndValues);
         for (int i = 0; i + 1 < texts.length; i += 2) {
@@ -77,17 +77,17 @@ public class Start {
         }
     }
 
-    /** The settings that a query keeps for good, as an entry of its offset log has them. */
+    /** The settings that an entry of the offset log records. */
     public String recordable(ClassicSession session) {
         return OffsetSeqMetadata$.MODULE$.apply(0L, 0L, session.conf()).json();
     }
 
-    /** Make the settings that an entry of the offset log has. */
+    /** Applies the settings that an entry of the offset log records. */
     public void restore(ClassicSession session, String metadata) {
         RecordedSettings.restore(OffsetSeqMetadata$.MODULE$.apply(metadata), session);
     }
 
-    /** Keys and values by turns as a Map. */
+    /** A Map of alternating keys and values. */
     public Map map(String keysAndValues) {
         String[] texts = Records.fields(keysAndValues);
         HashMap map = new HashMap();
@@ -97,7 +97,7 @@ public class Start {
         return Maps.immutable(map);
     }
 
-    /** Make a session the active one, or none; the one that was active before, or null. */
+    /** Sets or clears (null) the active session. Returns the previous one, or null. */
     public ClassicSession activate(ClassicSession session) {
         Option before = ClassicSession.getActiveSession();
         if (session == null) {
@@ -109,8 +109,8 @@ public class Start {
     }
 
     /**
-     * Let Spark's analyzer check a query and find out where its checkpoint is. It only hands the
-     * trigger on to an engine, which is not Spark's: any will do.
+     * Runs Spark's analyzer, which checks a query and resolves its checkpoint location. Only
+     * Spark's own engine uses the trigger, so that any will do.
      */
     public LogicalPlan analyze(
             ClassicDataset rows, String queryName, String sinkName, String checkpoint,
@@ -131,13 +131,13 @@ public class Start {
         return state.executePlan(statement, CommandExecutionMode.ALL()).analyzed();
     }
 
-    /** The table of a format of the second API, if it can be streamed to; else null. */
+    /** The table of a V2 format that supports streaming writes; else null. */
     public Table tableOf(ClassicSession session, String format, Map options, StructType schema)
             throws Exception {
         SQLConf conf = session.sessionState().conf();
         Class kind = DataSource$.MODULE$.lookupDataSource(format, conf);
         String disabled = "," + session.conf().get("spark.sql.streaming.disabledV2Writers") + ",";
-        // Spark's file sources of the second API do not stream yet.
+        // Spark's V2 file sources do not support streaming.
         if (!TableProvider.class.isAssignableFrom(kind)
             || FileDataSourceV2.class.isAssignableFrom(kind)
             || disabled.contains("," + kind.getCanonicalName() + ",")) {
@@ -158,7 +158,7 @@ public class Start {
             && table.capabilities().contains(TableCapability.STREAMING_WRITE) ? table : null;
     }
 
-    /** A stream's own name, then what it can do, as the fields of one record. */
+    /** One record: the name of a stream, then the interfaces that it supports. */
     public String describeStream(SparkDataStream stream) throws NoSuchMethodException {
         boolean admits = stream instanceof SupportsAdmissionControl;
         boolean reports = admits && stream.getClass().getMethod("reportLatestOffset", new Class[0])
@@ -169,14 +169,14 @@ public class Start {
             .add(stream instanceof ReportsSourceMetrics).add(reports).toString();
     }
 
-    /** A sink's own name, whether it is of the first or of the second API, and what it can do. */
+    /** One record: the name of a sink, whether it is V1 or V2, and what it supports. */
     public String describeSink(Object sink) {
         return new Records().add(sink).add(sink instanceof V1Sink)
             .add(sink instanceof SupportsWrite).add(sink instanceof ReportsSinkMetrics)
             .add(sink instanceof FileStreamSink).toString();
     }
 
-    /** A sink that does nothing, for the plan of a query whose batches go to Python. */
+    /** A sink that does nothing, for the plan of a query whose sink is a Python function. */
     public V1Sink noSink() {
         return ${new ForeachBatchSink(
             batchWriter = new AbstractFunction2() {
@@ -187,32 +187,32 @@ public class Start {
             encoder = ExpressionEncoder.apply(new StructType()))};
     }
 
-    /** The plan of a batch of a V1 source; the text of its plan if it is not a streaming one. */
+    /** The plan of a batch of a V1 source; its text if the plan is not streaming. */
     public Object batchOf(Source source, Object start, Object end) {
         ClassicDataset rows = (ClassicDataset) source.getBatch(Option.apply(start), (V1Offset) end);
         return rows.isStreaming() ? rows.logicalPlan() : rows.queryExecution().logical().toString();
     }
 
-    /** The record of a trigger whose JSON, without observed metrics, this is. */
+    /** Parses a progress record from JSON without observed metrics. */
     public QueryProgress progress(String json) throws Exception {
         return ProgressRecords.fromJson(json);
     }
 
-    /** Tell Spark's listeners of the record of a trigger; how many a session wants kept now. */
+    /** Posts a progress record to Spark's listeners. Returns the session's progress retention. */
     public int postProgress(QueryManager listeners, ClassicSession session, String json)
             throws Exception {
         listeners.postListenerEvent(new QueryProgressEvent(progress(json)));
         return session.sessionState().conf().streamingProgressRetention();
     }
 
-    /** Gauges of this name in the metrics system of an application, from now until `remove`. */
+    /** Registers gauges in the metrics system of an application, until `remove`. */
     public QueryGauges gauges(SparkContext context, String name) throws Throwable {
         return new QueryGauges(metricsSystem(context), name);
     }
 
     /**
-     * The metrics system of an application, found by its signature: reflection over SparkEnv fails
-     * where a class that another of its methods mentions is not on the class path.
+     * The metrics system of an application, by method handle: reflection over SparkEnv fails if a
+     * class in the signature of another method is not on the class path.
      */
     public MetricsSystem metricsSystem(SparkContext context) throws Throwable {
         return (MetricsSystem) MethodHandles.publicLookup()

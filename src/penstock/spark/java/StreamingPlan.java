@@ -10,7 +10,7 @@ import scala.collection.Seq;
 import scala.collection.immutable.$colon$colon;
 import scala.collection.immutable.Nil$;
 
-/** The analyzed plan of a query: what is in it, and the data that its streaming leaves have now. */
+/** The analyzed plan of a query, and the current data of its streaming leaves. */
 public class StreamingPlan {
     private final LogicalPlan plan;
     private final List leaves;
@@ -26,7 +26,7 @@ public class StreamingPlan {
         streams = new SparkDataStream[leaves.size()];
     }
 
-    /** Answers in records: of each operator, of each watermark, and of each streaming leaf. */
+    /** One record for each operator, each watermark and each streaming leaf. */
     public String describe() {
         Records records = new Records();
         int position = 0;
@@ -80,7 +80,7 @@ public class StreamingPlan {
         records.end();
     }
 
-    /** A record of each streaming leaf: its options. */
+    /** One record for each streaming leaf: its options. */
     String sourceOptions() {
         Records records = new Records();
         for (int i = 0; i < leaves.size(); i++) {
@@ -90,7 +90,7 @@ public class StreamingPlan {
         return records.toString();
     }
 
-    /** Adds the options that a leaf was given to a record, keys and values by turns. */
+    /** Adds the options of a leaf to a record, keys and values alternating. */
     private static void addOptions(LogicalPlan node, Records records) {
         java.util.Map options = node instanceof StreamingRelationV2
             ? ((StreamingRelationV2) node).extraOptions().asCaseSensitiveMap()
@@ -105,7 +105,7 @@ public class StreamingPlan {
 
     public LogicalPlan data(int index) { return data[index]; }
 
-    /** Open the stream of Spark's second API that a leaf reads. */
+    /** Opens the V2 stream that a leaf reads. */
     public SparkDataStream openV2(int index, String path) {
         StreamingRelationV2 node = (StreamingRelationV2) leaf(index);
         scans[index] = new V2Scan(node, Scans.of(node), path);
@@ -113,7 +113,7 @@ public class StreamingPlan {
         return streams[index];
     }
 
-    /** Open the source of Spark's first API that a leaf reads, in the query's own session. */
+    /** Opens the V1 source that a leaf reads, in the query's own session. */
     public SparkDataStream openV1(int index, ClassicSession session, String path) {
         DataSource source = v1Source(leaf(index));
         return ${new DataSource(
@@ -125,19 +125,19 @@ public class StreamingPlan {
             .createSource(path);
     }
 
-    /** Give a leaf no rows. Spark need not track where they would come from. */
+    /** Replaces a leaf by an empty relation, which needs no stream for row counts. */
     public void setEmpty(int index) {
         data[index] = ${new LocalRelation(
             output = leaf(index).output(), data = Nil$.MODULE$, isStreaming = true,
             stream = Option.empty())};
     }
 
-    /** Give a leaf the rows between two offsets of its stream. */
+    /** Replaces a leaf by a scan of its stream between two offsets. */
     public void setScan(int index, Offset start, Offset end) {
         data[index] = scans[index].between(start, end);
     }
 
-    /** Give a leaf the rows of a plan, under its own columns. Null, or columns that do not fit. */
+    /** Replaces a leaf by a plan. Returns null, or the plan's columns if they do not fit. */
     public String setPlan(int index, LogicalPlan rows, SparkDataStream stream) {
         Seq wanted = leaf(index).output();
         if (rows.output().size() != wanted.size()) { return rows.output().mkString(","); }
@@ -145,7 +145,7 @@ public class StreamingPlan {
         for (int i = wanted.size() - 1; i >= 0; i--) {
             Attribute from = (Attribute) rows.output().apply(i);
             Attribute to = (Attribute) wanted.apply(i);
-            // Explicit metadata that is empty would be taken away by the analyzer of Spark 4.0.
+            // The analyzer of Spark 4.0 removes explicit metadata that is empty.
             boolean isPlain = Metadata.empty().equals(from.metadata());
             columns = new $colon$colon(${new Alias(
                 child = from, name = to.name(), exprId = to.exprId(), qualifier = Nil$.MODULE$,
@@ -158,7 +158,7 @@ public class StreamingPlan {
         return null;
     }
 
-    /** Whether all leaves read streams of the second API. */
+    /** Whether all leaves read V2 streams. */
     boolean readsV2Only() {
         for (int i = 0; i < leaves.size(); i++) {
             if (scans[leaves.indexOf(leaf(i))] == null) { return false; }
@@ -166,7 +166,7 @@ public class StreamingPlan {
         return true;
     }
 
-    /** The stream whose data a leaf of a batch's plan is part of, null if there is none. */
+    /** The stream that a leaf of a batch's plan was read from, null if there is none. */
     SparkDataStream streamOf(LogicalPlan part) {
         for (int i = 0; i < data.length; i++) {
             if (data[i] != null && data[i].collectLeaves().contains(part)) { return streams[i]; }
@@ -174,7 +174,7 @@ public class StreamingPlan {
         return null;
     }
 
-    /** The plan that writes this one, with data in place of the streaming leaves. */
+    /** The write plan with the streaming leaves replaced by their data. */
     LogicalPlan withData(LogicalPlan write) {
         return (LogicalPlan) write.transform(new Everywhere() {
             Object of(Object node) {
@@ -192,7 +192,7 @@ public class StreamingPlan {
         return false;
     }
 
-    /** What a leaf reads by the first API; null for one that only the second knows. */
+    /** The V1 data source of a leaf; null if it has only a V2 one. */
     private static DataSource v1Source(LogicalPlan node) {
         if (node instanceof StreamingRelationV2) {
             Option v1 = ((StreamingRelationV2) node).v1Relation();

@@ -1,8 +1,8 @@
 """The Java sources of Penstock, as templates that are filled in for a Spark line.
 
 They refer to Spark's internal classes by the keys of the table of internal classes. Calls that
-differ between lines are written with keywords: `${new Project(projectList = columns, child = plan)}`
-for a constructor, `${LogicalRDD.fromDataset(rdd = rows)}` for a method of a companion object.
+differ between lines have keywords: `${new Project(projectList = columns, child = plan)}` for a
+constructor, `${LogicalRDD.fromDataset(rdd = rows)}` for a method of a companion object.
 """
 
 from __future__ import annotations

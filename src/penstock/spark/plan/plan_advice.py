@@ -31,7 +31,7 @@ def warn_of_default_partitions(
         "This query keeps state and is about to get %s state partitions, Spark's default, for as "
         "long as its checkpoint lives: every batch will read and write that many state stores, "
         "and the number cannot be changed later. Set %s before the first batch to what the data "
-        "needs (a few per core), or set it to %s to say that you mean it.",
+        "needs (a few per core), or set it to %s to keep the default without this warning.",
         _DEFAULT_PARTITIONS,
         _PARTITIONS,
         _DEFAULT_PARTITIONS,

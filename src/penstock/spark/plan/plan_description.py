@@ -85,7 +85,7 @@ class PlanDescription:
 
     @property
     def computes_one_partition(self) -> bool:
-        """Whether it has an aggregation without keys or a limit, which compute one partition."""
+        """Whether it has an aggregation without keys or a limit, which skip partitions."""
         return any(op.kind == "GlobalLimit" or op.has_no_keys for op in self.operators)
 
 

@@ -1,1 +1,1 @@
-"""A batch of the past, planned again from its recorded offsets: replayed or bisected."""
+"""Plans a past batch again from its recorded offsets, for replay and bisect."""

@@ -1,4 +1,4 @@
-"""A batch that failed, bound to its sources so that parts of it can be planned elsewhere."""
+"""A failed batch, bound to its sources, so that parts of it can be planned in a copy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LOG_VERSION = 1
 
 
 def location_of(path: Path) -> str:
-    """How Spark is to be told of a local path, whatever its default file system is."""
+    """A local path as a `file:` location, independent of Spark's default file system."""
     return f"file:{path}"
 
 
 class BisectedBatch:
     """The batch of `entry`, which starts where `before` ends.
 
-    Its sources are bound below `probe`, a copy of the checkpoint in which the batch is planned.
-    They are asked for offsets there, on the thread that asks for parts; no data is read. The files
-    of file sources are those in the log of `original`, which is only read.
+    Its sources are bound to `probe`, a copy of the checkpoint in which the batch is planned. Their
+    offsets are read on the calling thread; no data is read. The files of file sources come from
+    the source log of `original`, which is not modified.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class BisectedBatch:
         self._before = before
 
     def whole(self) -> BatchPart:
-        """All of the batch."""
+        """The part that is the whole batch."""
         directories = self._directories()
         return BatchPart(
             tuple(self._part(source, directories[source]) for source in self._batch.sources)
         )
 
     def plan(self, checkpoint: Path, batch_id: int, part: BatchPart) -> None:
-        """Make a part the planned batch of a checkpoint, to be run at the next start.
+        """Write a part to the offset log of a checkpoint as `batch_id`, which the next start runs.
 
-        It has the batch's own settings and timestamp. A part that the batch does not end with has
-        the watermark of the batch before, so that nothing is late, or over, before it would be.
+        It has the batch's own settings and timestamp. Every part but the last has the watermark of
+        the previous batch, so that no row is late and no window closes earlier than in the batch.
         """
         offsets: dict[DataStream, Offset] = {}
         for source_part in part.sources:
@@ -66,11 +66,11 @@ class BisectedBatch:
         offset_log.add(batch_id, entry)
 
     def close(self) -> None:
-        """Let go of the sources."""
+        """Stop the sources."""
         self._batch.close()
 
     def _directories(self) -> dict[DataStream, str]:
-        """What each source's own directory is called: by its name, or by the next number."""
+        """The directory name of each source: its name, or the next number."""
         directories: dict[DataStream, str] = {}
         number = 0
         for leaf in self._batch.plan.leaves:
@@ -91,7 +91,7 @@ class BisectedBatch:
         return FilesPart(source, directory, files)
 
     def _end_in(self, checkpoint: Path, part: SourcePart) -> Offset | None:
-        """The offset a part ends at there; what a source has to know of it is made known."""
+        """The end offset of a part in a checkpoint. Writes its files, if any, to the source log."""
         if isinstance(part, OffsetsPart):
             return part.end
         assert isinstance(part, FilesPart)
@@ -103,7 +103,7 @@ class BisectedBatch:
         return SerializedOffset(f'{{"logOffset":{number}}}') if number >= 0 else None
 
     def _log_files(self, directory: Path, number: int, files: tuple[SourceFile, ...]) -> None:
-        """Let Spark write the entry, since it knows when its log is due for compaction."""
+        """Write the entry with Spark's FileStreamSourceLog, which compacts the log when due."""
         jvm, session = self._batch.session.jvm, self._batch.session.jsession
         log = jvm.new(
             "FileStreamSourceLog",

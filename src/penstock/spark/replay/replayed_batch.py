@@ -1,4 +1,4 @@
-"""A batch of the past, read again from its recorded offsets. Nothing is written."""
+"""Reads a past batch again from its recorded offsets. Nothing is written."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from penstock.spark.start import checkpoint_files
 class ReplayedBatch:
     """A batch bound to its sources and its recorded offsets, with the settings of the batch.
 
-    It takes what lies after `start` up to `end`. Its frames are read on the thread that asks for
-    them.
+    It covers the data after `start` up to and including `end`. DataFrames are created on the
+    calling thread.
     """
 
     def __init__(self, df: DataFrame, location: str, batch_id: int | None) -> None:
@@ -57,19 +57,19 @@ class ReplayedBatch:
         return list(dict.fromkeys(self.plan.sources))
 
     def range_of(self, source: DataStream) -> tuple[str | None, str | None]:
-        """What the batch takes from a source: after the first offset, up to the second."""
+        """The offsets of a source: the batch starts after the first and ends at the second."""
         start, end = self.start.get(source), self.end.get(source)
         return start.json if start else None, end.json if end else None
 
     def input(self, source: DataStream) -> DataFrame:
-        """What the batch reads from one source; no rows if it had nothing new."""
+        """The rows that the batch reads from one source; empty if it had no new data."""
         leaf = next(leaf for leaf in self.plan.leaves if leaf.source is source)
         data = self._read()
         execution = self.plan.execution_of(leaf, self._request(data))
         return OrdinaryFrames(self._spark, execution).of(execution)
 
     def output(self) -> DataFrame:
-        """What the batch hands to its sink. UnsupportedError for a query that keeps state."""
+        """The rows that the batch writes to its sink. UnsupportedError for a stateful query."""
         if self.is_stateful:
             raise UnsupportedError(
                 f"Batch {self.batch_id} is of a query that keeps state: its output depends on the "
@@ -81,7 +81,7 @@ class ReplayedBatch:
         return OrdinaryFrames(self._spark, execution).of(execution)
 
     def close(self) -> None:
-        """Let go of Spark's sources. One written in Python may be in use elsewhere: it is left."""
+        """Stop Spark's sources. A Python source may be in use elsewhere, so it is not stopped."""
         for source in self.sources:
             if not isinstance(source, PythonSourceStream):
                 source.stop()
@@ -136,7 +136,7 @@ def _open(session: SparkStreamSession, location: str) -> CheckpointDirectory:
 def _entries(
     checkpoint: CheckpointDirectory, batch_id: int | None
 ) -> tuple[int, OffsetSeq, OffsetSeq | None]:
-    """The batch, by default the last that was planned: its id, its entry and the one before."""
+    """The id, the entry and the previous entry of a batch, by default the last planned one."""
     log = checkpoint.offset_log
     known = log.list_batches()
     if not known and StreamMetadata.read(checkpoint.files) is None:

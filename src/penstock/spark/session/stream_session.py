@@ -193,7 +193,7 @@ class SparkStreamSession(StreamSession):
                 self.jvm.cls("java.lang.Thread").interrupted()
 
     def at_the_end(self, step: Callable[[], None]) -> None:
-        """Register a function that `leave` calls, in reverse order of registration."""
+        """Register a function that `leave` calls, in order of registration."""
         self._at_the_end.append(step)
 
     def leave(self, identity: QueryIdentity) -> None:

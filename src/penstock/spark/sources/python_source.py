@@ -1,4 +1,4 @@
-"""How a source written in Python takes part in a query."""
+"""Adapts a PythonSource to the engine and to Spark's plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def streaming_relation(session: SparkSession, source: PythonSource) -> DataFrame
     """A streaming DataFrame whose leaf is `source`, which is registered under the leaf's name."""
     jvm = Jvm.of(session)
     name = f"{_NAME_PREFIX}{uuid.uuid4()}"
-    # All columns may be null, as with Spark's own sources: nobody checks what a source returns.
+    # All columns are nullable, as with Spark's own sources: returned rows are not checked.
     schema = session.createDataFrame([], source.schema())._jdf.schema().asNullable()
     output = jvm.module("DataTypeUtils").toAttributes(schema)
     relation = jvm.new(
@@ -40,21 +40,22 @@ def streaming_relation(session: SparkSession, source: PythonSource) -> DataFrame
 
 
 def find_registered(jvm: Jvm, source_name: str) -> PythonSource | None:
-    """The source behind a relation that `streaming_relation` made, None for any other relation."""
+    """The source of a relation that `streaming_relation` created; None for any other relation."""
     return _sources_of(jvm).get(source_name)
 
 
 def _sources_of(jvm: Jvm) -> dict[str, PythonSource]:
-    """The sources by the name of their relation. They are let go of together with the JVM.
+    """The sources by the name of their relation. Entries stay until the JVM ends.
 
-    A plan in the JVM names its source; nothing tells when the last such plan is gone.
+    A plan in the JVM refers to its source by name, and Python cannot detect when the last such plan
+    is garbage-collected.
     """
     sources: dict[str, PythonSource] = jvm.once("python sources", dict)
     return sources
 
 
 def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
-    """A data source to stand in the relation, which has to have one. It is never opened."""
+    """The data source that StreamingRelation requires. It is never opened."""
     return jvm.new(
         "DataSource",
         sparkSession=session._jsparkSession,
@@ -70,15 +71,15 @@ def _placeholder(jvm: Jvm, session: SparkSession) -> Any:
 
 
 class PythonSourceStream(Source):
-    """A PythonSource as the engine sees it."""
+    """A PythonSource as a V1 `Source` of the engine."""
 
     def __init__(self, session: SparkSession, source: PythonSource, jschema: Any) -> None:
-        """`jschema` is the schema that the query was made with."""
+        """`jschema` is the schema of the query's relation."""
         self._columns = jschema.catalogString()
         self._session = session
         self._source = source
         self._jvm = Jvm.of(session)
-        # Spark counts the rows of a batch by stream; this object stands for ours there.
+        # Spark counts the rows of a batch by stream object; this one represents our source.
         options = self._jvm.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
         self.jstream = self._jvm.new(
             "MarkerStream",
@@ -149,7 +150,7 @@ class PythonSourceStream(Source):
         return V1Data(streaming.logicalPlan())
 
     def _refuse_going_back(self, begin: Any, end: Any) -> None:
-        """Of numbers it is known which comes first; of other offsets only the source knows."""
+        """Raise an error if a numeric offset decreases. Other offsets have no known order."""
         if isinstance(begin, (int, float)) and isinstance(end, (int, float)) and end < begin:
             raise InvalidBatchError(
                 f"latest_offset of {self} went back from {begin} to {end}: the rows between them "
@@ -160,7 +161,7 @@ class PythonSourceStream(Source):
         return self._source.initial_offset() if start is None else offset_value(start)
 
     def _offset(self, value: Any, method: str) -> Offset:
-        """The offset for a value; objects with the same members are the same, in any order."""
+        """The offset of a JSON value, with sorted keys, so that equal objects are equal offsets."""
         try:
             text = json.dumps(
                 value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True

@@ -1,4 +1,4 @@
-"""Read limits, from Spark's form to the engine's and back."""
+"""Converts read limits between Spark's classes and the engine's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INTERFACE = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
 
 
 def from_jvm(limit: Any) -> ReadLimit:
-    """The engine's form of one of Spark's limits; a kind nobody knows is passed on as it is."""
+    """Convert a limit of Spark; one of an unknown class is wrapped in ForeignReadLimit."""
     match limit.getClass().getSimpleName():
         case "ReadAllAvailable":
             return ALL_AVAILABLE
@@ -40,7 +40,7 @@ def from_jvm(limit: Any) -> ReadLimit:
 
 
 def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
-    """Spark's form of one of the engine's limits."""
+    """Convert a limit of the engine to Spark's class."""
     make = jvm.cls(_INTERFACE)
     match limit:
         case ReadAllAvailable():
@@ -66,7 +66,7 @@ def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
 
 
 class ForeignReadLimit(ReadLimit):
-    """A limit of a connector's own making, understood by its source alone."""
+    """A limit of a class that a connector defines; only its source can interpret it."""
 
     def __init__(self, jlimit: Any) -> None:
         object.__setattr__(self, "jlimit", jlimit)

@@ -1,4 +1,4 @@
-"""Spark's sources as the engine sees them."""
+"""Adapters of Spark's V1 and V2 streaming sources for the engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
 
 
 class JvmOffset(Offset):
-    """An offset that keeps the JVM object it came from, so that it can be handed back as is."""
+    """An offset with the JVM object it was created from, which is passed back to the source."""
 
     __slots__ = ("_json", "jvm_offset")
 
@@ -34,7 +34,7 @@ class JvmOffset(Offset):
 
 @dataclass(frozen=True)
 class V2Range:
-    """The data of a V2 batch: its two offsets, for the scan to read between."""
+    """The data of a V2 batch: the start and end offset of its scan."""
 
     start: Any
     end: Any
@@ -48,7 +48,7 @@ class V1Data:
 
 
 class _JvmStream(DataStream):
-    """What both kinds of stream have in common."""
+    """The common part of V1 and V2 streams."""
 
     def __init__(self, jvm: Jvm, jstream: Any) -> None:
         self._jvm = jvm
@@ -124,7 +124,7 @@ class _JvmStream(DataStream):
 
 
 class JvmSource(_JvmStream, Source):
-    """A source of Spark's first API."""
+    """A source of Spark's V1 API."""
 
     def get_offset(self) -> Offset | None:
         return _wrap(self._jvm.from_option(self.jstream.getOffset()))
@@ -150,7 +150,7 @@ class JvmSource(_JvmStream, Source):
 
 
 class JvmMicroBatchStream(_JvmStream, MicroBatchStream):
-    """A stream of Spark's second API."""
+    """A stream of the DataSource V2 API."""
 
     def initial_offset(self) -> Offset:
         return JvmOffset(self.jstream.initialOffset())
@@ -178,5 +178,5 @@ def _wrap(jvm_offset: Any | None) -> Offset | None:
 
 
 def offset_value(offset: Offset | None) -> Any:
-    """The JSON value of an offset; None for none."""
+    """The parsed JSON of an offset; None for None."""
     return None if offset is None else json.loads(offset.json)

@@ -1,1 +1,1 @@
-"""The records of stateful operators: commits, ids, metadata."""
+"""State of stateful operators: commit tracking, checkpoint ids, operator metadata."""

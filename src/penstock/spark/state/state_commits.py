@@ -1,8 +1,8 @@
-"""Whether every state store of a batch was committed, checked where user code may prevent it.
+"""Checks that every state store of a foreachBatch query was committed.
 
-A function that foreachBatch calls may leave part of a batch uncomputed, by `show()` say. State
-that was not computed is not committed, and the next batch would find it missing. So Spark keeps
-count of the commits, and so does Penstock, through Spark's own coordinator.
+A foreachBatch function may leave partitions of a batch uncomputed, for example with `show()`. Their
+state is not committed, and the next batch would fail to load it. Like Spark, Penstock tracks the
+commits through Spark's StateStoreCoordinator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VALIDATION = "spark.sql.streaming.stateStore.commitValidation.enabled"
 
 
 class StateCommits:
-    """Counts the commits of one query's state stores. Made once per query."""
+    """Tracks the commits of one query's state stores. Created once per query."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class StateCommits:
             self._run_id = self._jvm.uuid(identity.run_id)
 
     def expect(self, batch_id: int, plan: Any) -> None:
-        """Begin to count, before the batch runs, if the user's session wants it now.
+        """Start tracking, before the batch runs, if the user's session enables it now.
 
-        `plan` is the physical plan of the batch. Failing to is no reason to fail the query.
+        `plan` is the physical plan of the batch. An error here is logged and not raised.
         """
         if not self.applicable:
             return
@@ -70,14 +70,14 @@ class StateCommits:
             )
 
     def validate(self, batch_id: int) -> None:
-        """Raise Spark's error if a store of the batch was not committed. Once per batch."""
+        """Raise Spark's error if a store of the batch was not committed. Call once per batch."""
         if self._tracked == batch_id:
             self._tracked = None
             with answered():
                 self._coordinator.validateStateStoreCommitForBatch(self._run_id, batch_id)
 
     def report_lag(self, batch_id: int) -> None:
-        """Let Spark's coordinator log the stores that are behind with their snapshots."""
+        """Have Spark's coordinator log the stores whose snapshot uploads lag behind."""
         if self._reports_lag:
             version = batch_id + 1
             self._coordinator.logLaggingStateStores(self._run_id, version, self._is_terminating)

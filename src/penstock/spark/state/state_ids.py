@@ -1,8 +1,8 @@
-"""The ids of a query's state files, where the session has state named by ids.
+"""The state store checkpoint ids of a query, if the session uses them.
 
-With `spark.sql.streaming.stateStore.checkpointFormatVersion` 2 every run of a batch writes its
-state under an id of its own, so that two runs never mix. Which ids are the good ones is known from
-the commit log alone: a batch starts from the ids that the commit before it records.
+With `spark.sql.streaming.stateStore.checkpointFormatVersion` 2 every attempt of a batch writes its
+state files under a new id, so that two attempts never mix. The commit log records the valid ids: a
+batch starts from the ids in the commit before it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from penstock.checkpoint import CommitMetadata
 from penstock.spark.session.stream_session import STATE_FORMAT_VERSION, SparkStreamSession
 
 Ids = tuple[tuple[str, ...], ...]
-"""Partition -> the ids of its state files."""
+"""The ids of the state files, by partition."""
 
 
 class StateIds:
-    """Knows the ids of the last committed batch. `jvm_map` is what Spark plans a batch with.
+    """Tracks the ids of the last committed batch. `jvm_map` has them for Spark's planner.
 
-    Where not `enabled`, state has no ids and there is nothing to know.
+    Unless `enabled`, state files have no ids, and the map stays empty.
     """
 
     def __init__(self, session: SparkStreamSession) -> None:
@@ -34,9 +34,9 @@ class StateIds:
         self.enabled = int(session.find_conf(STATE_FORMAT_VERSION) or 1) >= 2
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
-        """Go on from a commit. The format of its state wins over the session's setting.
+        """Load the ids of a commit. Its state format overrides the session's setting.
 
-        Not in a line of Spark that heeds the setting alone.
+        Not in a Spark line that uses only the setting.
         """
         if self._jvm.line.resolves_log_versions:
             self.enabled = commit.version == 2 or commit.state_unique_ids is not None
@@ -45,10 +45,10 @@ class StateIds:
             self._put(operator_id, ids)
 
     def take(self, writers: Sequence[Any], batch_id: int) -> dict[int, Ids]:
-        """What the stateful operators of a finished batch wrote, to be recorded in its commit.
+        """The ids that the stateful operators of a finished batch wrote, for its commit.
 
-        Raises Spark's own error if an operator started from other state than the last commit's,
-        where Spark has that error.
+        Raises Spark's own error, if this Spark has it, if an operator started from other state
+        than that of the last commit.
         """
         for writer in writers:
             operator_id = int(writer.stateInfo().get().operatorId())

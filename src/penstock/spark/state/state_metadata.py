@@ -1,4 +1,4 @@
-"""What state operators record about themselves, batch after batch, and when it may go."""
+"""Removes old metadata files of stateful operators."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from penstock.spark.session.stream_session import SparkStreamSession
 
 _PURGED_VERSION = 2
-"""Older versions have one file for all batches."""
+"""The first version with one file per batch; older ones have one file for all batches."""
 
 
 def purge_state_metadata(session: SparkStreamSession, writers: Sequence[Any]) -> None:
-    """Remove the records of stateful operators that no batch the logs still hold can need.
+    """Remove the metadata of stateful operators that no batch in the logs needs any more.
 
-    Nothing where Spark writes none of the version that has a file for each batch.
+    Does nothing if this Spark does not write a metadata file per batch.
     """
     jvm = session.jvm
     if not jvm.line.has("OperatorStateMetadataFiles"):

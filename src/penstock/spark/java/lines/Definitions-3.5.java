@@ -1,6 +1,6 @@
-/** What WITH defines in a plan. */
+/** Common table expressions in a plan. */
 class Definitions {
-    /** The plan with each definition in the places that use it, as the optimizer makes it. */
+    /** The plan with each common table expression inlined, as the optimizer does. */
     static LogicalPlan inlined(LogicalPlan plan) {
         boolean hasAny = !plan.collect(new InstancesOf(WithCTE.class)).isEmpty();
         return hasAny ? new InlineCTE(true).apply(plan) : plan;

@@ -1,5 +1,5 @@
-/** What WITH defines in a plan. */
+/** Common table expressions in a plan. */
 class Definitions {
-    /** The plan itself: nothing in it is told by its position. */
+    /** Returns the plan: this Spark does not match leaves by position. */
     static LogicalPlan inlined(LogicalPlan plan) { return plan; }
 }

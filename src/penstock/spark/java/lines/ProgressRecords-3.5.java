@@ -2,7 +2,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.UUID;
 
-/** The record of a trigger, read from JSON: this Spark writes records only. */
+/** Parses a progress record from JSON, which this Spark can only write. */
 class ProgressRecords {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 

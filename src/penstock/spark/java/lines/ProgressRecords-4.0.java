@@ -1,4 +1,4 @@
-/** The record of a trigger, read from JSON. */
+/** Parses a progress record from JSON. */
 class ProgressRecords {
     static QueryProgress fromJson(String json) { return QueryProgress$.MODULE$.fromJson(json); }
 }

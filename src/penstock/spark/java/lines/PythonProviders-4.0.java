@@ -1,6 +1,6 @@
 import org.apache.spark.sql.connector.catalog.TableProvider;
 
-/** Data sources written in Python. One class provides all of them, told apart by their names. */
+/** Python data sources. All have the same provider class, with the name set on it. */
 class PythonProviders {
     static void setName(TableProvider provider, String format) {
         if (provider instanceof PythonDataSourceV2) {

@@ -3,7 +3,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 
-/** The scan of a stream of Spark's second API, with the columns that the plan names. */
+/** Builds the scan of a V2 stream, pruned to the columns of the relation. */
 class Scans {
     static Scan of(StreamingRelationV2 node) {
         ScanBuilder builder = ((SupportsRead) node.table()).newScanBuilder(node.extraOptions());

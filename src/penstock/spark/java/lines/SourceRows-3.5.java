@@ -2,9 +2,9 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import scala.collection.Seq;
 
 /**
- * The rows that a batch has read of each stream. Only scans of the second API know their stream.
- * One of the first API is told by its place: that of the same leaf in the logical plan, if both
- * plans have as many leaves.
+ * The rows that a batch has read from each stream. Only V2 scans have a reference to their stream.
+ * A V1 scan is matched by position with the leaves of the logical plan, if both plans have the
+ * same number of leaves.
  */
 class SourceRows {
     static LogicalPlan ofStream(LogicalPlan rows, SparkDataStream stream) { return rows; }

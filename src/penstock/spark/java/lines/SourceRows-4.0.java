@@ -2,9 +2,9 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import scala.Option;
 import scala.collection.Iterator;
 
-/** The rows that a batch has read of each stream. Every scan knows its stream. */
+/** The rows that a batch has read from each stream. Every scan has a reference to its stream. */
 class SourceRows {
-    /** The plan of a batch of a stream of the first API, whose scans know the stream. */
+    /** The plan of a V1 batch, with a reference to the stream in its scans. */
     static LogicalPlan ofStream(LogicalPlan rows, final SparkDataStream stream) {
         return (LogicalPlan) rows.transformUp(new Everywhere() {
             Object of(Object node) {

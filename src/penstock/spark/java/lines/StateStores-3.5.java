@@ -1,6 +1,6 @@
 import scala.collection.immutable.Map;
 
-/** The state stores of a batch whose commits are counted: this Spark does not count them. */
+/** The state stores of a batch for commit tracking, which this Spark does not have. */
 class StateStores {
     static Map of(SparkPlan plan) { return null; }
 }

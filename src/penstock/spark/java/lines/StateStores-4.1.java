@@ -2,7 +2,7 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.mutable.HashMap;
 
-/** The state stores of a batch whose commits are counted. */
+/** The state stores of a batch for commit tracking. */
 class StateStores {
     /** Operator id -> store name -> number of partitions; null without a stateful operator. */
     static Map of(SparkPlan plan) {

@@ -3,7 +3,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import scala.Option;
 
-/** The stream of a leaf of the second API, and its scans in the plans of batches. */
+/** The stream of a V2 leaf, and its scans in the plans of batches. */
 class V2Scan {
     private final StreamingRelationV2 leaf;
     private final Scan scan;

@@ -1,4 +1,4 @@
-/** What the operators that define watermarks go by: their positions among themselves. */
+/** Identifies watermark operators: by their position among all watermark operators. */
 class WatermarkIds {
     static Object of(EventTimeWatermark operator, int position) {
         return Integer.valueOf(position);

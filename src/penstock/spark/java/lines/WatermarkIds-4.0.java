@@ -1,4 +1,4 @@
-/** What the operators that define watermarks go by: ids, which stay as a plan is optimized. */
+/** Identifies watermark operators: by node id, which optimization preserves. */
 class WatermarkIds {
     static Object of(EventTimeWatermark operator, int position) { return operator.nodeId(); }
 
