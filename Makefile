@@ -1,5 +1,5 @@
-# `make` alone lists the targets. PYTHON chooses the interpreter that .venv is made with;
-# ARGS reaches pytest: make test ARGS="-k java". WORKERS is how many processes share the tests.
+# `make` alone lists the targets. PYTHON is the interpreter that .venv is created with;
+# ARGS is passed to pytest: make test ARGS="-k java". WORKERS is the number of test processes.
 # SPARK is a line of Spark, such as 4.1: its environment is .venv-4.1, and `make test` runs there.
 PYTHON ?= python3
 ARGS ?=
@@ -37,48 +37,48 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv and install everything into it, a Java too if there is none
+setup: $(STAMP) ## create .venv and install everything into it, and Java if there is none
 
-check: setup ## lint, formatting, types, who imports whom
+check: setup ## lint, formatting, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: setup ## every test but the slow ones, with the branch coverage of engine and checkpoint
+test: setup ## all tests but the slow ones, with branch coverage of engine and checkpoint
 	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) $(ARGS)
 
-test-all: setup ## the slow ones too: every program of the differential suite, every round trip
+test-all: setup ## all tests, with every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
 
-core: setup ## what every line of Spark has to pass before a merge: make core SPARK=4.0
+core: setup ## the tests that every Spark line must pass before a merge: make core SPARK=4.0
 	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)
 
-matrix: setup ## every line of Spark, each in its own environment, and the table in the docs
+matrix: setup ## test every Spark line in its own environment; update the table in the docs
 	$(BIN)/python -m tests.matrix
 
 test-pyspark: setup ## PySpark's own streaming tests; SOURCE is a git repository of Apache Spark
 	$(BIN)/python -m tests.pyspark_suite $(SOURCE)
 
-test-web: setup ## the live page in a real browser, chromium; CHROMIUM says where it is
+test-web: setup ## test the live page in Chromium; CHROMIUM is the path of the browser
 	$(BIN)/python -m pytest tests/web/in_browser.py $(ARGS)
 
-simulate: setup ## N schedules of faults against the engine in memory; SEED, SCHEDULE to repeat
+simulate: setup ## run the engine in memory with N fault schedules; SEED, SCHEDULE to repeat
 	$(BIN)/python -m tests.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
 
-crash: setup ## N kills of real pipelines on real Spark, 50 if not said; SEED to repeat
+crash: setup ## kill real pipelines on real Spark N times, 50 by default; SEED to repeat
 	$(BIN)/python -m tests.crash $(KILLS) --seed "$(SEED)"
 
-bench: setup ## Penstock beside Spark's own engine, as ratios; QUICK=1 for a few minutes
+bench: setup ## compare with Spark's own engine, as ratios; QUICK=1 for a short run
 	$(BIN)/python bench/run.py
 
-soak: setup ## N batches of one query, 20,000 if not said, and whether anything it holds grew
+soak: setup ## run N batches of one query, 20,000 by default, and check for leaks
 	$(BIN)/python -m tests.soak $(if $(filter command line environment,$(origin N)),$(N),20000)
 
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py
 
-docs: $(DOCS_STAMP) ## the documentation as a site, in site/; needs neither Spark nor Java
+docs: $(DOCS_STAMP) ## build the documentation in site/; needs neither Spark nor Java
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
 	@echo "site/index.html is the first page. With search: $(PYTHON) -m http.server -d site"
 
