@@ -1,4 +1,4 @@
-"""What tests on real Spark are written with: waiting, sources that a test fills, checkpoints."""
+"""Helpers for tests on real Spark: waiting, controllable sources, checkpoint access."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.engine.read_limit import ReadLimit, ReadMaxRows
 from penstock.spark.jvm.gateway import Jvm
 
 PATIENCE = 60.0
-"""Seconds after which a thing that is to happen is taken not to happen any more."""
+"""The timeout of waits, in seconds."""
 
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session of the test's own, with its own settings and views. No query outlives the test."""
+    """A new session with its own settings and views. Its queries are stopped after the test."""
     own = spark.newSession()
     yield own
     for query in streams(own).active:
@@ -34,19 +34,19 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def progress_fields(progress: Any) -> dict[str, Any]:
-    """A record of either engine as its JSON has it: queries of PySpark 3.5 have plain dicts."""
+    """The JSON fields of a progress record of either engine; a plain dict in PySpark 3.5."""
     fields: dict[str, Any] = progress if type(progress) is dict else json.loads(progress.json)
     return fields
 
 
 def class_beside(spark: SparkSession, known: str, name: str) -> str:
-    """The full name of a class of Spark that is in the package of a known internal class."""
+    """The full name of a class in the package of a known internal class of Spark."""
     package = Jvm.of(spark).line.classes[known].name.rpartition(".")[0]
     return f"{package}.{name}"
 
 
 def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
-    """Wait until a condition holds; fail if it does not within a generous time."""
+    """Wait until a condition holds; fail after the timeout."""
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):
         if condition():
@@ -56,7 +56,7 @@ def eventually(condition: Callable[[], object], what: str = "the condition") -> 
 
 
 def eventually_of(query: StreamingQuery, condition: Callable[[], object], what: str) -> None:
-    """The same for what a running query is to bring about; raises what the query died of."""
+    """The same for a condition that a query brings about; raises the query's exception."""
 
     def holds_or_is_hopeless() -> object:
         if (error := query.exception()) is not None:
@@ -78,7 +78,7 @@ def has_committed(query: StreamingQuery, batch_id: int) -> None:
 
 
 class Numbers(PythonSource):
-    """The numbers 0, 1, 2, ... as far as a test has let them come."""
+    """The numbers 0, 1, 2, ... up to the count that the test has released."""
 
     def __init__(self, available: int = 0, at_most: int | None = None) -> None:
         self.available = available
@@ -116,7 +116,7 @@ class Numbers(PythonSource):
 
 
 class StandingNumbers(Numbers):
-    """Numbers that can stand still for Trigger.AvailableNow."""
+    """Numbers that support Trigger.AvailableNow."""
 
     _until: int | None = None
 
@@ -129,7 +129,7 @@ class StandingNumbers(Numbers):
 
 
 class LineFiles:
-    """A directory of small text files for a file source, whose order is settled by their times."""
+    """A directory of small text files for a file source, ordered by modification time."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -149,7 +149,7 @@ class LineFiles:
 
 
 def put_file(directory: Path, name: str, text: str, order: int) -> None:
-    """Put a file there at once, with a time that puts it in its place among the others."""
+    """Create a file atomically, with a modification time according to `order`."""
     hidden = directory / f".{name}"
     hidden.write_text(text)
     os.utime(hidden, (1_000_000_000 + order, 1_000_000_000 + order))
@@ -179,14 +179,14 @@ def column(rows: DataFrame, name: str | None = None) -> list[Any]:
 
 
 def run_available(df: DataFrame, sink: Callable[[DataFrame, int], None], checkpoint: Path) -> None:
-    """Run a query over all there is, into a function."""
+    """Run a query over all available data, with a foreachBatch function."""
     writer = penstock.write_stream(df).foreachBatch(sink)
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     writer.start().awaitTermination()
 
 
 class Strike(FaultInjector):
-    """Raises at one point of one batch; let everything else pass."""
+    """Raises StruckError at one fault point of one batch only."""
 
     def __init__(self, point: FaultPoint, batch_id: int) -> None:
         self._where = point, batch_id
@@ -197,19 +197,19 @@ class Strike(FaultInjector):
 
 
 class StruckError(Exception):
-    """What `Strike` raises."""
+    """Raised by `Strike`."""
 
 
 def write_struck(
     writer: penstock.DataStreamWriter, point: FaultPoint, batch_id: int
 ) -> penstock.DataStreamWriter:
-    """The writer, its query to die at a point of a batch."""
+    """A writer whose query fails at a fault point of a batch."""
     writer._faults = Strike(point, batch_id)
     return writer
 
 
 class HeldClock(Clock):
-    """Time that stands still: a wait ends only when it is woken, or when a test lets it."""
+    """A clock that does not advance: a wait ends only when woken or released by the test."""
 
     def __init__(self) -> None:
         self.waiting = threading.Event()

@@ -1,4 +1,4 @@
-"""Every test here has a session of its own on the one Spark that all share."""
+"""Fixtures: every test has its own session on the shared SparkContext."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Damaged checkpoints under both engines: what Spark goes on from, Penstock goes on from.
+"""Damaged checkpoints under both engines: Penstock resumes from those that Spark resumes from.
 
-Where Spark refuses, Penstock refuses too; what Penstock says then is tested without Spark.
+Where Spark fails, Penstock fails too; its error messages are tested without Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(lines: DataFrame, checkpoint: Path, *, by_spark: bool) -> None:
 
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[LineFiles, Path]:
-    """Four files, of which a run of Penstock's has done three."""
+    """Four input files, three of which a run of Penstock has processed."""
     root = tmp_path_factory.mktemp("broken")
     files = LineFiles(root / "in")
     for n in range(3):

@@ -1,4 +1,4 @@
-"""How Spark writes below a local checkpoint: without checksums, and nothing else differently."""
+"""Spark writes no checksum files in a local checkpoint, and other files are unaffected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file source: every format, its limits, and what it remembers over a restart."""
+"""The file source: every format, its read limits, and its log after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = ["text", "csv", "json", "parquet", "orc"]
 
 
 def run_to_parquet(df: DataFrame, checkpoint: Path, out: Path) -> list[int]:
-    """Run over all there is; the rows that each batch read."""
+    """Process all available input. Returns the number of input rows of each batch."""
     writer = write_stream(df).format("parquet").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start(str(out))
     query.awaitTermination()

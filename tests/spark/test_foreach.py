@@ -1,4 +1,4 @@
-"""Sinks of a user's own making: foreachBatch, foreach, and a PythonSink."""
+"""User-defined sinks: foreachBatch, foreach, and a PythonSink."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_error_of_spark_in_the_function_keeps_its_condition(session: SparkSes
     assert condition_of(cause) == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 
 
-# foreach. What runs on the workers is defined in place, so that it travels by value.
+# foreach. Functions for the workers are defined locally, so that they are pickled by value.
 
 
 def test_foreach_hands_every_row_to_a_function(session: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The Hadoop file layer: the contract through the JVM, and queries whose checkpoint is there."""
+"""The Hadoop file layer: the file contract, and queries whose checkpoint uses it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 class TestHadoopFiles(FileContract):
-    """The contract over Hadoop's own local file system, checksums and all.
+    """The file contract on Hadoop's checksummed local file system.
 
-    That file system does not promise one winner of a race for a name: see docs/limits.md.
+    Of two concurrent creators of a file, both may succeed there: see docs/limits.md.
     """
 
     @pytest.fixture(autouse=True)

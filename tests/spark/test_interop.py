@@ -1,4 +1,4 @@
-"""One checkpoint, two engines: Penstock's and Spark's take over from each other."""
+"""Penstock and Spark's own engine resume from each other's checkpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_spark(df: DataFrame, checkpoint: Path, out: Path) -> None:
 
 
 def die_with_penstock(df: DataFrame, checkpoint: Path, out: Path) -> None:
-    """Die in batch 1 after its output is written and before it is committed."""
+    """Fail in batch 1 after its output is written and before it is committed."""
     writer = write_stream(df).format("parquet").option("checkpointLocation", str(checkpoint))
     struck = write_struck(writer, FaultPoint.BEFORE_COMMIT_LOG, 1).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException):
@@ -41,7 +41,7 @@ def die_with_penstock(df: DataFrame, checkpoint: Path, out: Path) -> None:
 
 
 def die_with_spark(df: DataFrame, checkpoint: Path, out: Path) -> None:
-    """Leave batch 1 as a crash of Spark does that comes just before its commit."""
+    """Leave the checkpoint as if Spark had crashed just before the commit of batch 1."""
     with_spark(df, checkpoint, out)
     for log in ("commits", "offsets"):
         keep = 0 if log == "commits" else 1

@@ -1,4 +1,4 @@
-"""Which errors are taken for the effect of `stop`: those that Spark takes for it, by class."""
+"""The exception classes that count as a result of `stop` are the same as in Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GUAVA = "org.sparkproject.guava.util.concurrent"
 
 
 def made(name: str, *arguments: Any) -> Callable[[Jvm], Any]:
-    """A maker of a Java object; arguments that are makers are made first."""
+    """A function that creates a Java object; callable arguments are called first."""
 
     def make(jvm: Jvm) -> Any:
         values = [argument(jvm) if callable(argument) else argument for argument in arguments]
@@ -76,7 +76,7 @@ def test_a_cause_in_python_counts(session: SparkSession) -> None:
 
 
 class Waiting(Numbers):
-    """Numbers of which the first question waits for a connection that nobody makes."""
+    """Numbers whose first `latest_offset` waits for a connection that never comes."""
 
     def __init__(self, jvm: Jvm) -> None:
         super().__init__(1)

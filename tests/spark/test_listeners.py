@@ -1,4 +1,4 @@
-"""Listeners: what they hear, in which order, and that they cannot hurt a query."""
+"""Listeners: which events they get, in which order, and that their errors fail no query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 
 
 class Recorder(StreamingQueryListener):
-    """Writes down what it hears."""
+    """Records all events."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []

@@ -17,7 +17,7 @@ ENGINES = ["spark", "penstock"]
 
 
 def gauges(session: SparkSession, source: str) -> dict[str, Any]:
-    """The gauges of a source: of each the value, and its class in the JVM."""
+    """The gauges of a metrics source: for each the value and its class in the JVM."""
     jvm = Jvm.of(session)
     system = jvm.java.start.metricsSystem(session.sparkContext._jsc.sc())
     sources = system.getSourcesByName(source)

@@ -1,4 +1,4 @@
-"""Sinks with names, which the commit log keeps in its format v3."""
+"""Named sinks, which the commit log records in its format v3."""
 
 from __future__ import annotations
 

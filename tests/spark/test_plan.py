@@ -1,4 +1,4 @@
-"""From the user's plan to that of a batch: sources, their places, and the time of the batch."""
+"""The plan of a batch: its sources, their metadata paths, and the batch timestamp."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_disabled_second_api_falls_back_to_the_first(
 
 
 def of_both_apis(session: SparkSession, second: DataFrame, first: DataFrame) -> DataFrame:
-    """A stream that reads one frame's source by the second API, else the other's by the first."""
+    """A stream with the V2 source of `second`, and the V1 source of `first` as a fallback."""
     jvm = Jvm.of(session)
     v1 = first._jdf.queryExecution().analyzed()
     v2 = second._jdf.queryExecution().analyzed()

@@ -1,4 +1,4 @@
-"""The plan of a batch is analyzed where that can change it, and only there."""
+"""The plan of a batch is analyzed only if analysis can change it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.streams import LineFiles, Numbers, column
 
 @pytest.fixture
 def analyzed_before(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each batch, whether Spark took its plan for analyzed before it had a look at it."""
+    """For each batch, whether its plan was marked as analyzed before Spark analyzed it."""
     seen: list[bool] = []
     make = BatchPlanner.execution
 
@@ -63,7 +63,7 @@ def test_another_set_of_sources_with_data_is_another_plan(
 def test_a_plan_that_analysis_changes_is_analyzed_in_every_batch(
     session: SparkSession, checkpoint: Path, analyzed_before: list[bool]
 ) -> None:
-    # The stream's column may be null, the batch's may not: analysis brings the filter up to date.
+    # The column is nullable in the stream but not in the batch: analysis updates the filter.
     source = Numbers(1)
     doubled = read_stream(source, session).selectExpr("n * 2 as n").filter("n >= 0")
     query = (

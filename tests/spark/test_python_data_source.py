@@ -1,4 +1,4 @@
-"""Spark's own data sources in Python, in both of their reader classes, and as a sink."""
+"""Spark's Python data sources, with both reader classes, and as a sink."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.since("4.0", "data sources in Python")
 
-# The classes are made in functions, so that they travel to the workers by value.
+# The classes are defined in functions, so that they are pickled by value.
 
 
 def simple_counter() -> type[DataSource]:

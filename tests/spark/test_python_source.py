@@ -1,4 +1,4 @@
-"""Penstock's own sources in Python: positions, limits, the calls they get, and their mistakes."""
+"""PythonSource: offsets, read limits, the order of calls, and invalid return values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.streams import (
 
 
 class Steps(PythonSource):
-    """Goes through a list of positions of any JSON kind; a batch has the number of its position."""
+    """Steps through a list of JSON offsets; the rows of a batch are the indices it covers."""
 
     def __init__(self, positions: list[Any]) -> None:
         self.positions = positions
@@ -181,7 +181,7 @@ def test_data_that_comes_later_is_noticed(session: SparkSession) -> None:
 
 
 class Wrong(Numbers):
-    """Has data, and answers a question in a way that it must not."""
+    """A source one of whose methods returns an invalid value."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
         super().__init__(available=1)

@@ -1,4 +1,4 @@
-"""How often a batch, and a start, ask the JVM: the figures in docs/adr/0013 and docs/adr/0015."""
+"""Counts the py4j calls of a batch and of a start: see docs/adr/0013 and docs/adr/0015."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock import BatchInfo, DataStreamWriter, write_stream
 from tests.streams import LineFiles, has_committed
 
 COUNTED = range(5, 15)
-"""Batches by which the functions of a query have been made."""
+"""The batches that are counted: by the first of them, all caches of a query are filled."""
 
 
 def into_noop(writer: DataStreamWriter) -> DataStreamWriter:
@@ -110,13 +110,13 @@ def test_a_start_makes_at_most_a_hundred_calls(
         query.stop()
         return at_first_commit[0]
 
-    start(tmp_path / "first")  # what is looked up once for a JVM is looked up here
+    start(tmp_path / "first")  # fills the caches of the JVM
     assert start(tmp_path / "new") <= 100
     assert start(tmp_path / "new") <= 100
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, count: Callable[[], object]) -> None:
-    """Call `count` for each call to the JVM but those with which py4j lets go of objects."""
+    """Call `count` for each call to the JVM except py4j's garbage collection."""
     send = ClientServerConnection.send_command
 
     def counted(self: ClientServerConnection, command: str) -> object:

@@ -1,4 +1,4 @@
-"""What a query makes of its session: settings, jobs, and the user's own left alone."""
+"""The session of a query: its settings and jobs; the user's session is not changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_stateful_query_runs_without_aqe_and_cbo_and_the_user_keeps_them(
     seen = settings_in_a_batch(counts, checkpoint, AQE, CBO)
     assert seen == {AQE: "false", CBO: "false"}
     assert (session.conf.get(AQE), session.conf.get(CBO)) == ("true", "true")
-    # Where no query has it, Spark's analyzer says so in the log of the JVM.
+    # Where no query has it, Spark's analyzer logs that in the JVM.
     warned = "Disabling AQE since AQE is not supported in stateful workloads." in caplog.text
     assert warned is Jvm.of(session).line.adaptive_execution
 
@@ -103,7 +103,7 @@ def test_what_is_set_after_the_start_does_not_reach_the_query(session: SparkSess
 
 
 def sql_executions(session: SparkSession, query: StreamingQuery) -> list[Any]:
-    """The SQL executions that bear the description of the query's batches."""
+    """The SQL executions whose description is that of the query's batches."""
     listed = session._jsparkSession.sharedState().statusStore().executionsList()
     executions = [listed.apply(n) for n in range(listed.size())]
     return [e for e in executions if f"runId = {query.runId}" in str(e.description())]

@@ -1,4 +1,4 @@
-"""Settings that a query reads while it runs: from the user's session, when Spark reads them."""
+"""Settings that are read from the user's session while a query runs, as Spark does."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def temporary_checkpoint(query: Any, engine: str) -> Path:
 def test_whether_commits_of_state_are_counted_is_read_at_every_batch(
     session: SparkSession, checkpoint: Path, tmp_path: Path
 ) -> None:
-    # Spark reads it as often, and fails this query: it asks for a count that it did not begin.
+    # Spark reads it as often, and fails this query: it validates a batch it did not track.
     files = LineFiles(tmp_path / "in")
     files.add("a")
     counts = files.stream(session).groupBy("value").agg(F.count(F.lit(1)).alias("rows"))

@@ -19,7 +19,7 @@ from tests.streams import Numbers, column, log_entries
 
 @pytest.fixture
 def printed(pytestconfig: pytest.Config) -> Callable[[], str]:
-    """What the JVM has printed. It got its standard output before any test began."""
+    """The output of the JVM, whose stdout was set before the first test."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     if not capture.is_globally_capturing():

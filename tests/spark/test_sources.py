@@ -44,7 +44,7 @@ def test_rate_micro_batch_gives_so_many_rows_a_batch(
 
 
 class LineServer:
-    """Sends lines to whoever connects."""
+    """A TCP server that sends lines to its client."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""What Penstock refuses to run on, and that it says what it does run on."""
+"""Unsupported sessions and Spark versions are rejected with a list of the supported ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.streams import Numbers
 
 
 class FrameOfConnect:
-    """Stands for a DataFrame of Spark Connect, as far as it is looked at."""
+    """A stand-in for a Spark Connect DataFrame, with the attributes that are read."""
 
     def __init__(self) -> None:
         self.sparkSession = SessionOfConnect()
 
 
 class SessionOfConnect:
-    """Stands for a session of Spark Connect, which is told by where its class is from."""
+    """A stand-in for a Spark Connect session, which is detected by the module of its class."""
 
 
 SessionOfConnect.__module__ = "pyspark.sql.connect.session"
@@ -34,7 +34,7 @@ SessionOfConnect.__module__ = "pyspark.sql.connect.session"
 
 @pytest.fixture
 def unchecked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session has been looked at yet."""
+    """Clears the cache of checked sessions."""
     monkeypatch.setitem(Jvm.of(spark)._made, "supported contexts", set())
 
 

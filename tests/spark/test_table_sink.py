@@ -1,4 +1,4 @@
-"""Streaming into a table: new or there already, partitioned, and what is refused."""
+"""Streaming into a table: new, existing, partitioned, and the rejected cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.streams import LineFiles, Numbers, column
 
 @pytest.fixture
 def table(session: SparkSession) -> Iterator[str]:
-    """The name of a table that is not there yet; dropped after the test."""
+    """The name of a table that does not exist yet; dropped after the test."""
     name = "streamed"
     yield name
     session.sql(f"DROP TABLE IF EXISTS {name}")

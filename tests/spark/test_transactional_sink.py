@@ -1,4 +1,4 @@
-"""A table of a catalog with transactions: each batch is written in one, as with Spark's engine."""
+"""A table of a transactional catalog: each batch is one transaction, as with Spark's engine."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SOURCE = Path(__file__).with_name("TransactionalCatalog.java")
 def events(
     session: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[], list[str]]]:
-    """What has become of the transactions of the catalog `ledger` in this test."""
+    """The events of the transactions of the catalog `ledger` in this test."""
     jvm = Jvm.of(session)
     compiled = jvm.once("test catalog", lambda: _compile(jvm, tmp_path_factory.mktemp("classes")))
     noted = compiled.getMethod("events", None).invoke(None, None)
     seen = len(noted)
     session.conf.set("spark.sql.catalog.ledger", "TransactionalCatalog")
-    # Spark's own writer looks for a catalog's class in the settings of the active session.
+    # Spark's own writer reads the catalog's class from the settings of the active session.
     sessions = jvm.cls("ClassicSession")
     sessions.setActiveSession(session._jsparkSession)
     yield lambda: list(noted)[seen:]
@@ -36,7 +36,7 @@ def events(
 
 
 def _compile(jvm: Jvm, folder: Path) -> Any:
-    """The catalog's class, on the class path of the driver."""
+    """Compiles the catalog's class and adds it to the class path of the driver."""
     loader = jvm.cls("java.lang.Thread").currentThread().getContextClassLoader()
     compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(loader)

@@ -1,4 +1,4 @@
-"""Two processes on one checkpoint: one goes on, the other fails, and nothing is damaged."""
+"""Two processes on one checkpoint: one continues, the other fails, and nothing is damaged."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_of_two_processes_exactly_one_goes_on(
 
 
 def finish_and_check(session: SparkSession, checkpoint: Path, out: Path) -> None:
-    """A third run finishes what is open; every batch has the one number that was decided for it."""
+    """A third run finishes the planned batch; each batch has exactly the number it planned."""
     latest = log_entries(checkpoint, "offsets")[-1]
     query = start_here(session, Numbers(latest + 3, at_most=1), checkpoint, out)
     query.processAllAvailable()
@@ -140,7 +140,7 @@ def test_whoever_finds_an_entry_of_another_in_a_log_of_files_says_so_and_leaves_
     says: str,
     offsets: list[int],
 ) -> None:
-    """The other, for this test, is a function that writes the entry while a batch runs."""
+    """A function that writes the entry while a batch runs imitates the other process."""
     theirs = tmp_path / log
 
     def write(n: int) -> int:
@@ -189,7 +189,7 @@ except Exception as error:
 
 
 def race(home: Path) -> list[str]:
-    """What each of two processes tells of its run, both let go at the same moment."""
+    """Start two processes at the same moment. Returns the output of each."""
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", RACER, str(home)],
@@ -216,7 +216,7 @@ def race(home: Path) -> list[str]:
 
 
 def finish(session: SparkSession, home: Path) -> tuple[list[str], list[int]]:
-    """Run the racers' query to the end of its input: the lines in the sink, the batches done."""
+    """Run the query to the end of its input. Returns the lines in the sink and the batch ids."""
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(home / "in"))
     writer = write_stream(lines).format("parquet").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(home / "checkpoint"))
@@ -231,9 +231,7 @@ def finish(session: SparkSession, home: Path) -> tuple[list[str], list[int]]:
 def test_two_processes_that_race_for_one_sink_leave_every_row_in_it_once(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Both may be told of the other, if each was the first at one of the logs: nobody ends well
-    then, and nothing is damaged.
-    """
+    """If each process is the first to write to one of the logs, both fail; nothing is damaged."""
     lines = LineFiles(tmp_path / "in")
     expected = [f"{n:02}" for n in range(6)]
     for line in expected:

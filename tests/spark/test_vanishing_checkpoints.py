@@ -1,6 +1,6 @@
-"""A checkpoint that goes away: nothing is lost without a word, whatever Spark's engine does.
+"""A checkpoint that disappears: Penstock loses no data silently; compared with Spark's engine.
 
-The table in docs/reliability.md is what these tests see: each of its rows is run by both engines.
+The table in docs/reliability.md lists the results: each of its rows is run by both engines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def row_of(case: Case) -> str:
     return f"{part} | {case.damage.value} | {case.moment.value}"
 
 
-# Every part, in every way, by both engines.
+# Every part and every damage, with both engines.
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_table_has_every_case() -> None:
     assert set(TABLE) >= {row_of(case) for case in CASES}
 
 
-# What is there after the start.
+# Directories after the start.
 
 
 def test_the_directories_of_the_logs_are_made_at_the_start_as_spark_makes_them(
@@ -81,12 +81,12 @@ def test_the_directories_of_the_logs_are_made_at_the_start_as_spark_makes_them(
     assert made[0] == made[1] == {"metadata", "offsets", "commits", "sources"}
 
 
-# The disk goes away under a running query, and comes back.
+# The disk is unmounted under a running query, and mounted again.
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, where this machine lets a test mount one."""
+    """A separate file system; skipped if this machine does not permit a mount."""
     disk = tmp_path / "disk"
     disk.mkdir()
     try:
@@ -154,7 +154,7 @@ def test_a_directory_that_is_renamed_under_a_query_without_files_of_spark(
     assert column(session.read.parquet(str(tmp_path / "out"))) == [0, 1, 2, 3, 4]
 
 
-# A sink that knows more than the checkpoint.
+# A sink with newer batches than the checkpoint.
 
 
 def run_to(

@@ -1,10 +1,10 @@
-"""Parts of a checkpoint that go away, under a running query or between two runs, by engine.
+"""Damages parts of a checkpoint, while a query runs or between two runs, with either engine.
 
-The query reads text files and writes parquet files; where the case is about state it drops
-duplicates. A case takes one part of its checkpoint away in one way, lets the query go on as far as
-it does, brings the part back where there is something to bring back, and starts the query again.
-A query that is started again takes two files a batch instead of one: a batch that it plans anew
-is another than the one that the sink may know under that id.
+The query reads text files and writes parquet files; in the cases about state it also drops
+duplicates. A case damages one part of the checkpoint in one way, lets the query run as far as it
+can, restores the part where that is possible, and starts the query again. The second run reads two
+files per batch instead of one, so that a batch which it plans again differs from the batch that
+the sink may have under the same id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTS = ("", "offsets", "commits", "sources", "state", "metadata")
 
 
 class Damage(Enum):
-    """What happens to the part, and how the part comes back before the next start."""
+    """What happens to the part, and how it is restored before the next start."""
 
     DELETED = "deleted"
     MOVED = "moved away and back"
@@ -36,7 +36,7 @@ class Damage(Enum):
 
 
 class Moment(Enum):
-    """When it happens."""
+    """When the damage happens."""
 
     RUNNING = "while it runs"
     BETWEEN = "between two runs"
@@ -56,10 +56,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the query fared with the damage, and at the start after it.
+    """The result of the damage for the running query, and for the next start.
 
-    `lost` and `twice` count the input lines that are in no output and those that are there more
-    than once, when all is over; `error` is what the query said first.
+    `lost` counts the input lines that are missing from the final output, `twice` those that are in
+    it more than once; `error` is the message of the first failure.
     """
 
     goes_on: bool
@@ -86,7 +86,7 @@ class Outcome:
 
 
 class Trial:
-    """One case under one engine, in a directory of its own."""
+    """Runs one case with one engine, in its own directory."""
 
     def __init__(self, session: SparkSession, root: Path, case: Case, *, by_spark: bool) -> None:
         self._session = session
@@ -193,12 +193,12 @@ def mount_read_only(path: Path) -> None:
 
 
 def unmount(path: Path) -> None:
-    """Detach what is mounted there, though files below are in use; fine if nothing is."""
+    """Unmount lazily, even if files are in use. Does nothing if nothing is mounted."""
     subprocess.run(["umount", "-l", str(path)], check=False, capture_output=True)
 
 
 def may_mount(directory: Path) -> bool:
-    """Whether this machine lets a test mount something."""
+    """Whether this machine permits a mount."""
     try:
         mount_read_only(directory)
     except (OSError, subprocess.CalledProcessError):
