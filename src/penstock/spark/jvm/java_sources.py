@@ -48,7 +48,7 @@ def _sources(folder: Any) -> list[Any]:
 def _variants(folder: Any) -> Iterator[tuple[Any, str, tuple[int, ...]]]:
     for entry in _sources(folder):
         match = _VARIANT.fullmatch(entry.name)
-        assert match is not None, f"{entry.name} does not say since which line it holds"
+        assert match is not None, f"{entry.name} has no Spark line in its name"
         yield entry, match["name"], version_number(match["line"])
 
 

@@ -62,7 +62,7 @@ def require_supported(spark: Any) -> None:
         raise UnsupportedError(
             f"Spark {spark.version} is not supported; this release of Penstock runs on Spark "
             f"{supported_versions()}."
-            + (f" Of Spark's internals these are missing:{listed}" if missing else "")
+            + (f" These internals of Spark are missing:{listed}" if missing else "")
         )
     contexts.add(id(spark.sparkContext))
 

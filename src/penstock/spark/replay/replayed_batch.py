@@ -157,12 +157,12 @@ def _entries(
         return wanted, entry, None
     before = log.get(wanted - 1)
     if before is None:
-        raise _missing(checkpoint, f"batch {wanted} starts where batch {wanted - 1} ends", known)
+        problem = f"batch {wanted} starts at the end of batch {wanted - 1}, which is missing"
+        raise _missing(checkpoint, problem, known)
     return wanted, entry, before
 
 
 def _missing(checkpoint: CheckpointDirectory, problem: str, known: list[int]) -> MissingBatchError:
     return MissingBatchError(
-        f"{problem}, and {checkpoint.files.path('offsets')} does not have that: it has batches "
-        f"{known[0]} to {known[-1]}."
+        f"{problem}: {checkpoint.files.path('offsets')} has batches {known[0]} to {known[-1]}."
     )

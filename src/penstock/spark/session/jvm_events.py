@@ -38,7 +38,7 @@ def to_jvm_event(jvm: Jvm, event: QueryEvent) -> Any:
                 errorClassOnException=jvm.option(error_class),
             )
         case _:
-            raise AssertionError(f"no event of Spark's for {event}")
+            raise AssertionError(f"Spark has no listener event for {event}")
 
 
 def post_progress(

@@ -269,8 +269,8 @@ class SparkStreamSession(StreamSession):
                 )
         if frozen:
             _logger.warning(
-                "The session's %s had no effect: the first batch froze it in the checkpoint. It "
-                "takes a new checkpoint to change it.",
+                "The session's %s had no effect: the checkpoint has recorded the value of its "
+                "first batch. To change it, start with a new checkpoint.",
                 ", ".join(frozen),
             )
 

@@ -135,7 +135,7 @@ class PythonSourceStream(Source):
             raise InvalidBatchError(f"get_batch of {self} returned {batch!r}, not a DataFrame")
         if batch.isStreaming:
             raise InvalidBatchError(
-                f"get_batch of {self} returned a streaming DataFrame; it is to return the rows of "
+                f"get_batch of {self} returned a streaming DataFrame; it must return the rows of "
                 "one batch"
             )
         jdf = batch._jdf

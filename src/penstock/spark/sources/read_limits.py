@@ -62,7 +62,7 @@ def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
         case ForeignReadLimit():
             return limit.jlimit
         case _:
-            raise ExecutionError(f"no read limit of Spark's for {limit}")
+            raise ExecutionError(f"Spark has no read limit for {limit}")
 
 
 class ForeignReadLimit(ReadLimit):
