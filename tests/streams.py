@@ -144,7 +144,7 @@ class LineFiles:
         self.lines += lines
 
     def stream(self, spark: SparkSession, at_most: int = 1) -> DataFrame:
-        """The lines as a stream, so many files a batch."""
+        """The lines as a stream, with at most `at_most` files per batch."""
         return spark.readStream.option("maxFilesPerTrigger", at_most).text(str(self.directory))
 
 

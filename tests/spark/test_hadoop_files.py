@@ -35,7 +35,7 @@ class TestHadoopFiles(FileContract):
     def test_listing_gives_files_of_every_kind_and_no_directories(
         self, files: CheckpointFiles, root: Path
     ) -> None:
-        """As in the contract, but for checksums, which Hadoop keeps to itself."""
+        """As in the contract, except for checksum files, which Hadoop may leave out."""
         for name in ("0", "10", ".0.crc", ".2.uuid.tmp", "stranger.txt", "3/below"):
             (root / "offsets" / name).parent.mkdir(parents=True, exist_ok=True)
             (root / "offsets" / name).write_bytes(b"x")

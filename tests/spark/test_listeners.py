@@ -50,7 +50,7 @@ class Recorder(StreamingQueryListener):
         self.heard.append(event)
 
     def kinds_of(self, query: StreamingQuery) -> list[str]:
-        """The kinds of event heard of a query, in order, each run of the same kind once."""
+        """The kinds of events of a query, in order, without consecutive duplicates."""
         kinds: list[str] = []
         for event in self.heard:
             progress = getattr(event, "progress", None)

@@ -69,7 +69,7 @@ def test_a_sink_without_a_name_is_refused_as_spark_refuses_it(
     lines = LineFiles(tmp_path / "in")
     lines.add("line")
     for writer in (lines.stream(session).writeStream, write_stream(lines.stream(session))):
-        # PySpark has no class for this one, so its condition is in the text alone.
+        # PySpark has no class for this error, so only its text has the condition.
         with pytest.raises(Exception, match=UNNAMED):
             writer.format("noop").start(checkpointLocation=str(tmp_path / "checkpoint"))
 

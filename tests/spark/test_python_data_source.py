@@ -64,7 +64,7 @@ def partitioned_counter() -> type[DataSource]:
         def latestOffset(
             self, start: dict[str, Any] | None = None, limit: Any = None
         ) -> dict[str, Any]:
-            # Before Spark 4.2 it is not told where it is.
+            # Before Spark 4.2 it does not get its start offset.
             return {"at": 12 if start is None else min(start["at"] + 6, 12)}
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

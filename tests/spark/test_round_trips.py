@@ -94,7 +94,7 @@ def test_a_start_makes_at_most_a_hundred_calls(
     def function(batch: DataFrame, batch_id: int) -> None:
         before = len(calls)
         batch.write.format("noop").mode("append").save()
-        del calls[before:]  # the function's own
+        del calls[before:]  # the calls of the function itself
 
     def start(checkpoint: Path) -> int:
         rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()

@@ -118,7 +118,7 @@ def test_a_temporary_checkpoint_of_a_failed_query_goes_if_the_session_then_says_
     places: list[Path] = []
 
     def fail(df: DataFrame, batch_id: int) -> None:
-        # A setting of the user's session, and not of the clone that the batch is in.
+        # Set in the user's session, not in the clone that the batch runs in.
         session.conf.set(S + "forceDeleteTempCheckpointLocation", str(forced).lower())
         raise KeyError("a")
 

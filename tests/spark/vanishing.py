@@ -180,7 +180,7 @@ class Trial:
         if self._case.damage is Damage.READ_ONLY:
             unmount(self._part)
         elif self._aside.exists():
-            # What was made in its place is out of the way, as below a mount that is back.
+            # Remove what was created in its place, as a restored mount would hide it.
             _remove(self._part)
             self._aside.rename(self._part)
 
