@@ -145,7 +145,7 @@ def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
 
 
 def error_message(error: BaseException, line: SparkLine) -> str:
-    """The message that Spark gives a query failed by `error`; for a Python error, its traceback."""
+    """Spark's message for a query that failed with `error`; for a Python error with traceback."""
     if getattr(error, _MARK, False):
         if not line.has_batch_function_error:
             return f"{_PROXY_ERROR}{_python_traceback(error)}"

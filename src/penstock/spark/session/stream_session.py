@@ -238,7 +238,7 @@ class SparkStreamSession(StreamSession):
     def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
         """Convert a batch's metadata to Spark's OffsetSeqMetadata; cached.
 
-        Keeps the last two: a batch needs its own and that of the batch before more than once.
+        Keeps the last two, which are all that a batch uses more than once.
         """
         for known, jvm_metadata in self._jvm_metadata:
             if known is metadata:

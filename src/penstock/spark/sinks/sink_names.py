@@ -70,7 +70,7 @@ class SinkNames:
             named = ", ".join(commit.sinks)
             raise UnsupportedError(
                 f"The commit log of this checkpoint names its sinks ({named}), and a commit "
-                "without a name cannot follow one with it. Nothing was run. Set "
+                "without a sink name cannot follow one with a name. Nothing was run. Set "
                 f"{SINK_EVOLUTION} to true and name the sink of this query: "
                 "write_stream(df).name(...)."
             )
