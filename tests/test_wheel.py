@@ -55,7 +55,8 @@ def test_it_has_the_readme(metadata: Message) -> None:
 def test_the_documentation_needs_no_spark(metadata: Message) -> None:
     needs = [str(line) for line in metadata.get_all("Requires-Dist", [])]
     assert [need for need in needs if "extra == 'docs'" in need] == [
-        "mkdocs-material<10,>=9.5; extra == 'docs'"
+        "mkdocs-material<10,>=9.5; extra == 'docs'",
+        "mkdocstrings[python]; extra == 'docs'",
     ]
 
 

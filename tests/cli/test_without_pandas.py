@@ -125,4 +125,4 @@ def test_the_doctor_says_what_needs_them(without: dict[str, str]) -> None:
     (line,) = (line for line in lines if "protobuf" in line)
     assert line.startswith("- pandas, pyarrow, protobuf not installed: pandas, pyarrow, protobuf.")
     assert "applyInPandasWithState and transformWithState: pip install 'penstock[pandas]'" in line
-    assert lines[-1] == "Penstock runs here."
+    assert lines[-1] == "Penstock can run here."

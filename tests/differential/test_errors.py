@@ -197,8 +197,7 @@ def conditions_of_spark() -> list[str]:
     jars = Path(pyspark.__file__).parent / "jars"
     for jar in jars.glob("spark-common-utils*.jar"):
         with zipfile.ZipFile(jar) as archive:
-            lists = [n for n in archive.namelist() if n in LISTS_OF_CONDITIONS]
-            for file in lists:
+            for file in (name for name in LISTS_OF_CONDITIONS if name in archive.namelist()):
                 known = json.loads(archive.read(file))
                 return [
                     f"{name}.{part}" if part else name
