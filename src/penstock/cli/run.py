@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated
@@ -139,10 +139,15 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
 
     environment = {"PENSTOCK_WEB_TOKEN": secrets.token_urlsafe(16), **os.environ}
     child: subprocess.Popen[bytes] | None = None
-    stopped = threading.Event()
+    # A pipe, because a handler runs inside the wait that it ends: an Event would deadlock there.
+    wake_up, woken = os.pipe()
+    stopped = False
 
     def forward(number: int, _frame: FrameType | None) -> None:
-        stopped.set()
+        nonlocal stopped
+        if not stopped:
+            os.write(woken, b"\0")
+        stopped = True
         if child is not None and child.poll() is None:
             child.send_signal(number)
 
@@ -152,10 +157,10 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
         for failures in range(1, policy.max_restarts + 2):
             environment[RESTARTS_VARIABLE] = str(failures - 1)
             child = subprocess.Popen(command, start_new_session=True, env=environment)
-            if stopped.is_set():  # the signal came before there was a child to forward it to
+            if stopped:  # the signal came before there was a child to forward it to
                 child.terminate()
             code = _exit_code(child.wait())
-            if code in (0, _USAGE_ERROR) or stopped.is_set() or failures > policy.max_restarts:
+            if code in (0, _USAGE_ERROR) or stopped or failures > policy.max_restarts:
                 return code
             delay = policy.delay(failures)
             typer.echo(
@@ -163,12 +168,14 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
                 f"{policy.max_restarts} in {delay:g} s",
                 err=True,
             )
-            if stopped.wait(delay):
+            if select.select([wake_up], [], [], delay)[0]:
                 return code
         raise AssertionError("the loop returns")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        os.close(wake_up)
+        os.close(woken)
 
 
 def _exit_code(returncode: int) -> int:
