@@ -66,6 +66,15 @@ def test_options_that_sound_like_secrets_are_hidden(name: str) -> None:
     assert Redactor().options({name: "hush"}) == {name: REDACTED}
 
 
+@pytest.mark.parametrize("name", ["my+pwd+2", "the token of x", "db/password/1"])
+def test_a_quoted_name_counts_as_a_whole(name: str) -> None:
+    document = json.dumps({name: "hush", "topic": "plain"})
+    shown = {name: REDACTED, "topic": "plain"}
+    assert json.loads(Redactor().text(document)) == shown
+    escaped = json.dumps({"options": document})
+    assert json.loads(json.loads(Redactor().text(escaped))["options"]) == shown
+
+
 @pytest.mark.parametrize("name", PLAIN_NAMES)
 def test_others_are_shown(name: str) -> None:
     assert Redactor().options({name: "plain"}) == {name: "plain"}

@@ -34,6 +34,8 @@ SHORTEST_SECRET = 4
 # take two rounds, the second without a change.
 _MOST_ROUNDS = 8
 
+_LONGEST_NAME = 256
+
 # Spark's default pattern, without words such as secretary and tokenizer, and more names.
 _NAME = re.compile(
     r"secret(?!ar(?:y|ia|ies)|i(?:on|ve))|passw(?:or)?d|passphrase|pwd|token(?!i[sz][aei])|credential|jaas"
@@ -177,11 +179,15 @@ class Redactor:
 
 
 def _key(text: str, match: re.Match[str]) -> str:
-    """The name before a value; both words for names such as `access key`."""
+    """The name before a value: all of it if it is quoted, both words of `access key`."""
     key: str = match["flag"] or match["key"]
+    start = match.start("key")
+    if match["close"]:
+        opening = text.rfind(match["close"][-1], max(0, start - _LONGEST_NAME), start)
+        if opening >= 0:
+            return text[opening + 1 : match.end("key")]
     if key.lower() not in ("key", "keys"):
         return key
-    start = match.start("key")
     before = _NAME_OF_TWO_WORDS.search(text[max(0, start - 16) : start])
     return (before[0] if before else "") + key
 
