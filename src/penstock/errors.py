@@ -60,11 +60,18 @@ class PenstockError(Exception):
     def __init__(
         self, message: str = "", condition: Condition | None = None, remedy: str = ""
     ) -> None:
-        text = message
-        if condition is not None:
-            text = f"[{condition.name}] {message} SQLSTATE: {condition.sql_state}"
-        super().__init__(f"{text}\n{remedy}" if remedy else text)
+        self._plain_message = message
+        self._remedy = remedy
         self.condition = condition
+        super().__init__(self.text())
+
+    def text(self, *, with_sql_state: bool = True) -> str:
+        """The message with the name of the condition, its SQLSTATE if wanted, and the remedy."""
+        text = self._plain_message
+        if self.condition is not None:
+            state = f" SQLSTATE: {self.condition.sql_state}" if with_sql_state else ""
+            text = f"[{self.condition.name}] {text}{state}"
+        return f"{text}\n{self._remedy}" if self._remedy else text
 
 
 class CheckpointError(PenstockError):

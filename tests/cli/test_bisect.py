@@ -25,7 +25,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 source, checkpoint, where, out = sys.argv[1:]
-spark = SparkSession.builder.getOrCreate()
+spark = SparkSession.builder.getOrCreate().newSession()
+spark.conf.set("spark.sql.ansi.enabled", "true")  # a cast may fail: the default since Spark 4.0
 lines = spark.readStream.text(source)
 print("about to start")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import tomllib
 
+from penstock.spark.jvm.pyspark_api import HAS_CONDITIONS
+
 WITHOUT = """
 import sys
 from importlib.machinery import PathFinder
@@ -28,7 +30,6 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutSome
 BEGIN = """
 import sys
 from pyspark.sql import SparkSession, functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 spark = (
     SparkSession.builder.master("local[1]")
@@ -65,6 +66,8 @@ by_value.applyInPandasWithState(total, "a long", "b long", "append", "NoTimeout"
 """
 
 STATE = """
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
 class Total(StatefulProcessor):
     def init(self, handle): ...
     def handleInputRows(self, key, rows, timers): ...
@@ -107,7 +110,13 @@ def test_a_program_that_needs_none_of_them_runs(tmp_path: Path, without: dict[st
     assert verified.returncode == 0, verified.stdout
 
 
-@pytest.mark.parametrize("program", [PANDAS, STATE], ids=["pandas", "state"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(PANDAS, id="pandas"),
+        pytest.param(STATE, id="state", marks=pytest.mark.since("4.0", "transformWithState")),
+    ],
+)
 def test_a_program_that_needs_them_fails_with_the_error_of_pyspark(
     program: str, tmp_path: Path, without: dict[str, str]
 ) -> None:
@@ -115,7 +124,8 @@ def test_a_program_that_needs_them_fails_with_the_error_of_pyspark(
     job.write_text(BEGIN + program)
     ran = penstock(without, "run", job)
     assert ran.returncode == 1
-    assert "PySparkImportError: [PACKAGE_NOT_INSTALLED] Pandas" in ran.stderr
+    error = "PySparkImportError: [PACKAGE_NOT_INSTALLED] " if HAS_CONDITIONS else "ImportError: "
+    assert f"{error}Pandas" in ran.stderr
 
 
 def test_the_doctor_says_what_needs_them(without: dict[str, str]) -> None:

@@ -182,7 +182,8 @@ def test_a_restart_on_an_older_checkpoint_is_refused_with_the_batches_and_the_re
         run_to(session, out, checkpoint, 9)
     assert isinstance(caught.value.__cause__, SinkAheadError)
     message = str(caught.value)
-    assert f"FileSink[file:{out}] has batches 3 to 4 in its own log" in message
+    assert f"{out}] has batches 3 to 4 in its own log" in message
+    assert re.search(r"The sink FileSink\[(file:)?/", message)  # Spark 3.5 shows the path as given
     assert "rewind CHECKPOINT --to 2 --sink OUTPUT" in message
     assert log_entries(checkpoint, "offsets") == [0, 1, 2]
     cut_back = ["rewind", str(checkpoint), "--to", "2", "--sink", str(out), "--yes", "--stopped"]

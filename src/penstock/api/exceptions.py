@@ -106,16 +106,18 @@ class _ConditionMixin(PySparkException):
 def as_pyspark(error: BaseException) -> BaseException:
     """Convert a PenstockError to an error that is also of its class in `pyspark.errors`.
 
-    The class of the result is a subclass of both, so that either can be caught. Its causes are
-    converted too. Any other error is returned unchanged.
+    The class of the result is a subclass of both, so that either can be caught; its text ends with
+    the SQLSTATE only if those of this PySpark do. Its causes are converted too. Any other error is
+    returned unchanged.
     """
     if not isinstance(error, PenstockError) or isinstance(error, PySparkException):
         return error
     combined = _combined_class(type(error))  # type: ignore[arg-type]  # a class is hashable
     converted: BaseException = combined.__new__(combined, *error.args)
     vars(converted).update(vars(error))
-    PySparkException.__init__(converted, message=str(error))  # type: ignore[arg-type]  # it is one
-    converted.args = error.args
+    text = error.text(with_sql_state=HAS_CONDITIONS)
+    PySparkException.__init__(converted, message=text)  # type: ignore[arg-type]  # it is one
+    converted.args = (text,)
     converted.__cause__ = error.__cause__ and as_pyspark(error.__cause__)
     return converted.with_traceback(error.__traceback__)
 

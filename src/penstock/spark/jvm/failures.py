@@ -20,7 +20,12 @@ from penstock.engine.error_text import error_text
 from penstock.errors import ConcurrentUpdateError, PenstockError
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.lines import SparkLine
-from penstock.spark.jvm.pyspark_api import condition_of, description_of, stack_of
+from penstock.spark.jvm.pyspark_api import (
+    HAS_CONDITIONS,
+    condition_of,
+    description_of,
+    stack_of,
+)
 
 _INTERRUPTIONS = (
     "java.lang.InterruptedException",
@@ -159,8 +164,10 @@ def error_message(error: BaseException, line: SparkLine) -> str:
             with contextlib.suppress(Exception):
                 return str(error._origin.getMessage() or error._origin.toString())
         return _message_in(stack_of(error) or "") or description_of(error)
+    if isinstance(error, PenstockError):
+        return error.text(with_sql_state=HAS_CONDITIONS)
     text = error_text(error)
-    if isinstance(error, (PenstockError, Py4JError)):
+    if isinstance(error, Py4JError):
         return text
     return f"{text}\n{_python_traceback(error)}"
 
