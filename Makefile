@@ -28,11 +28,12 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.jvm.java_home import find_java; print("Java:", find_java().description)'
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Penstock needs Python 3.11 or newer; $(PYTHON) is" \
+		echo "Development needs Python 3.11 or newer; $(PYTHON) is" \
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all core matrix test-pyspark test-web simulate crash bench soak demo docs clean
+.PHONY: help setup check test test-all core matrix upgrades test-install test-pyspark test-web \
+	simulate crash bench soak demo docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +57,12 @@ core: setup ## the tests that every Spark line must pass before a merge: make co
 
 matrix: setup ## test every Spark line in its own environment; update the table in the docs
 	$(BIN)/python -m tests.matrix
+
+upgrades: setup ## continue checkpoints of every Spark line on every other, on both engines
+	$(BIN)/python -m tests.upgrades
+
+test-install: setup ## install the wheel beside every line's PySpark in a new environment, and run it
+	$(BIN)/python -m tests.fresh_installs $(PYTHON)
 
 test-pyspark: setup ## PySpark's own streaming tests; SOURCE is a git repository of Apache Spark
 	$(BIN)/python -m tests.pyspark_suite $(SOURCE)

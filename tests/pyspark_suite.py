@@ -1,14 +1,16 @@
 """PySpark's own streaming tests on Penstock: `make test-pyspark SOURCE=path/to/apache/spark`.
 
 SOURCE is a git repository of Apache Spark; its branch of the installed line of Spark is used. Every
-test module runs twice: with `penstock.install()`, and on Spark's own engine, with which a failure
-is compared. Nothing of the repository is kept.
+test module runs with `penstock.install()`; if a test does not pass, also on Spark's own engine, for
+comparison. The figures go into the table of `docs/compatibility.md`. Nothing of the repository is
+kept.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,13 @@ from pathlib import Path
 import pyspark
 from rich.console import Console
 from rich.table import Table
+
+from penstock.spark.jvm.lines import LINES, line_of, version_number
+
+PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
+BEGIN = "<!-- pyspark: written by make test-pyspark -->"
+END = "<!-- end of pyspark -->"
+_ROW = re.compile(r"^\| (`[^|]+`) \|(.*)\|$", re.MULTILINE)
 
 FOLDERS = ("python/pyspark/sql/tests", "python/pyspark/testing", "python/test_support")
 MODULES = (
@@ -105,7 +114,7 @@ def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
         subprocess.run(
             [sys.executable, str(runner)],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root), "SPARK_TESTING": "1"},
+            env={**os.environ, "PYTHONPATH": _first_of_path(root), "SPARK_TESTING": "1"},
             stdout=output,
             stderr=output,
             check=False,
@@ -114,6 +123,11 @@ def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
     if install and (not outcomes or "failed" in outcomes.values()):
         print((root / "output.txt").read_text()[-20_000:], file=sys.stderr)
     return outcomes or {module: "failed"}
+
+
+def _first_of_path(root: Path) -> str:
+    inherited = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(root), inherited] if inherited else [str(root)])
 
 
 def row(module: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Sequence[str]:
@@ -127,9 +141,30 @@ def row(module: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Sequ
     return f"`{module}.py`", str(len(ours)), str(passed), "; ".join(differs)
 
 
+def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
+    """The page with a line's figures, by file; the other lines keep theirs."""
+    before, _, rest = page.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    lines = sorted(LINES, key=version_number)
+    rows = {
+        match[1]: dict(zip(lines, map(str.strip, match[2].split("|")), strict=True))
+        for match in _ROW.finditer(table)
+    }
+    for found in rows.values():
+        found[line] = ""
+    for name, figure in figures.items():
+        rows.setdefault(name, dict.fromkeys(lines, ""))[line] = figure
+    head = [f"| file | {' | '.join(lines)} |", "|" + "---|" * (len(lines) + 1)]
+    files = (f"`{module}.py`" for module in MODULES)
+    known = [name for name in files if any(rows.get(name, {}).values())]
+    body = [f"| {name} | {' | '.join(rows[name].values())} |" for name in known]
+    return before + "\n".join([BEGIN, *head, *body, END]) + after
+
+
 def main(source: str) -> int:
-    line = ".".join(pyspark.__version__.split(".")[:2])
+    line = line_of(pyspark.__version__).name
     console = Console()
+    figures: dict[str, str] = {}
     table = Table("module", "tests", "passed", "others", title=f"Spark {pyspark.__version__}")
     worse = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -144,7 +179,9 @@ def main(source: str) -> int:
             cells = row(module, ours, theirs)
             console.print("| " + " | ".join(cells) + " |", soft_wrap=True)
             table.add_row(*cells)
+            figures[cells[0]] = f"{cells[2]} of {cells[1]}"
             worse += sum(o == "failed" and theirs.get(n) == "passed" for n, o in ours.items())
+    PAGE.write_text(updated(PAGE.read_text(), line, figures))
     console.print(table)
     console.print(f"{worse} tests pass on Spark's own engine and fail on Penstock.")
     return int(worse > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from enum import Enum
@@ -116,9 +116,9 @@ class Run:
         (self.checkpoint / "commits" / str(last)).unlink()
         (self.checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
-    def observe(self) -> Observation:
-        """All aspects to compare, without times and ids."""
-        skip = self.program.skip
+    def observe(self, aspects: Iterable[Aspect] = tuple(Aspect)) -> Observation:
+        """The aspects that the program compares, without times and ids."""
+        wanted = set(aspects) - self.program.skip
         ways = {
             Aspect.ROWS: self.rows,
             Aspect.OFFSETS: self._offsets,
@@ -128,7 +128,7 @@ class Run:
             Aspect.STATE: self.state,
             Aspect.SCHEMES: self._schemes,
         }
-        return {aspect: look() for aspect, look in ways.items() if aspect not in skip}
+        return {aspect: look() for aspect, look in ways.items() if aspect in wanted}
 
     def rows(self) -> dict[int, Rows]:
         rows = dict(self.program.sink.rows(self.outlet))
@@ -179,7 +179,7 @@ class Run:
         if not (self.checkpoint / "state").exists():
             return {}
         if not HAS_STATE_READER:
-            return self._state_files()
+            return self.state_files()
         if _LINE < (4, 1) and int(self.session.conf.get(_STATE_FORMAT) or 1) >= 2:
             return {}  # Spark's reader finds state that is named by ids since 4.1
         operators = self._read("state-metadata").drop("_properties").collect()
@@ -191,7 +191,7 @@ class Run:
                 found[", ".join(f"{k}={v}" for k, v in reading.items())] = canonical(rows)
         return found
 
-    def _state_files(self) -> dict[str, str]:
+    def state_files(self) -> dict[str, str]:
         """The files of state, with their contents where these are the same in every run."""
         directory = self.checkpoint / "state"
         files = (f for f in directory.rglob("*") if f.is_file() and f.suffix != ".crc")

@@ -125,6 +125,11 @@ def _error(error: BaseException, stage: Stage) -> Error:
 
 def _plain(text: str, stage: Stage) -> str:
     text = text.replace(str(stage.home), "<home>").replace(stage.engine.name, "<engine>")
+    return without_varying_parts(text)
+
+
+def without_varying_parts(text: str) -> str:
+    """The text of an error without ids, objects, stack traces and the numbers of jobs."""
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
     return text
