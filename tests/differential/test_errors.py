@@ -34,6 +34,7 @@ CORE = {
     "`foreachBatch`: `KeyError`",
     "`foreachBatch`: `assert`",
     "a UDF, into files",
+    "a Python source: `partitions`, into `foreachBatch`",
     "bad JSON, FAILFAST, into noop",
     "`raise_error`",
     "logs without `metadata`",

@@ -97,11 +97,11 @@ def _with_state(stage: Stage) -> None:
     stage.run(rows)
 
 
-def _python_source(method: str) -> Callable[[Stage], None]:
+def _python_source(method: str, sink: Any = "noop") -> Callable[[Stage], None]:
     def provoke(stage: Stage) -> None:
         source = _failing_source(method)
         stage.session.dataSource.register(source)
-        stage.run(stage.session.readStream.format(source.name()).load())
+        stage.run(stage.session.readStream.format(source.name()).load(), sink)
 
     return provoke
 
@@ -161,6 +161,11 @@ FAILURES = (
     *(
         Failure(f"a Python source: `{method}`", _python_source(method), since="4.0")
         for method in ("streamReader", "initialOffset", "latestOffset", "partitions", "read")
+    ),
+    Failure(
+        "a Python source: `partitions`, into `foreachBatch`",
+        _python_source("partitions", _collect),
+        since="4.0",
     ),
     Failure("bad JSON, FAILFAST, into noop", _bad_json("noop")),
     Failure("bad JSON, FAILFAST, into files", _bad_json("parquet")),

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.errors import UnknownSinkError
+from penstock.errors import PenstockError, UnknownSinkError
 from penstock.spark.jvm.failures import of_batch_function
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import fields_of
@@ -164,16 +164,30 @@ class PythonBatchSink(V1Sink):
     is_batch_function = True
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        body = _Body(lambda: self._function(self._batch(execution), batch_id))
+        self.call(execution, lambda df: self._function(df, batch_id))
+        return None
+
+    def call(self, execution: Any, function: Callable[[DataFrame], None]) -> None:
+        """Call a function with a planned batch, inside the SQL execution of the batch."""
+        is_called = False
+
+        def run() -> None:
+            nonlocal is_called
+            batch = self._batch(execution)  # fails if the source cannot plan its partitions
+            is_called = True
+            function(batch)
+
+        body = _Body(run)
         try:
             self._jvm.cls("SQLExecution").withNewExecutionId(execution, self._jvm.none, body)
         except Exception:
-            if body.error is not None:
-                raise of_batch_function(body.error) from body.error.__cause__
-            raise
+            if body.error is None:
+                raise
+            is_of_function = is_called and not isinstance(body.error, PenstockError)
+            error = of_batch_function(body.error) if is_of_function else body.error
+            raise error from body.error.__cause__
         finally:
             body.release()
-        return None
 
     def _batch(self, execution: Any) -> DataFrame:
         if self._frames is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.read_limit import (
@@ -17,12 +18,16 @@ from penstock.engine.read_limit import (
 from penstock.errors import ExecutionError
 from penstock.spark.jvm.gateway import Jvm
 
-_INTERFACE = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
+_PACKAGE = "org.apache.spark.sql.connector.read.streaming."
+_INTERFACE = f"{_PACKAGE}ReadLimit"
 
 
 def from_jvm(limit: Any) -> ReadLimit:
-    """Convert a limit of Spark; one of an unknown class is wrapped in ForeignReadLimit."""
-    match limit.getClass().getSimpleName():
+    """Convert a limit of Spark; one of an unknown class is wrapped in ForeignReadLimit.
+
+    Connectors have limits with the names of Spark's classes, such as Delta's own ReadMaxBytes.
+    """
+    match str(limit.getClass().getName()).removeprefix(_PACKAGE):
         case "ReadAllAvailable":
             return ALL_AVAILABLE
         case "ReadMaxRows":
@@ -54,22 +59,16 @@ def to_jvm(jvm: Jvm, limit: ReadLimit) -> Any:
         case ReadMaxBytes(size):
             return make.maxBytes(size)
         case CompositeReadLimit(limits):
-            parts = jvm.array(
-                jvm.cls("org.apache.spark.sql.connector.read.streaming.ReadLimit"),
-                (to_jvm(jvm, part) for part in limits),
-            )
-            return make.compositeLimit(parts)
+            return make.compositeLimit(jvm.array(make, (to_jvm(jvm, part) for part in limits)))
         case ForeignReadLimit():
             return limit.jlimit
         case _:
             raise ExecutionError(f"Spark has no read limit for {limit}")
 
 
+@dataclass(frozen=True)
 class ForeignReadLimit(ReadLimit):
     """A limit of a class that a connector defines; only its source can interpret it."""
-
-    def __init__(self, jlimit: Any) -> None:
-        object.__setattr__(self, "jlimit", jlimit)
 
     jlimit: Any
 
