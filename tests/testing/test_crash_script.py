@@ -29,7 +29,7 @@ from penstock.testing.crash_state import state_digest
 CHILD = """#!{python}
 import os, pathlib, signal, sys, time, uuid
 
-record, kill_at, script, checkpoint, output = sys.argv[3:]
+record, kill_at, options, script, checkpoint, output = sys.argv[3:]
 here = pathlib.Path(script).parent
 with open(here / "runs", "a") as runs:
     runs.write(kill_at + chr(10))

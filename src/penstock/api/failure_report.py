@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.script import report_uncaught
+from penstock.api.spark_options import SparkOptions
 from penstock.engine.error_text import one_line
 from penstock.errors import CheckpointError
 from penstock.redaction import DEFAULT_REDACTOR
@@ -27,7 +28,7 @@ _CHECKPOINT_CONDITIONS = (
 
 
 def report_failure(
-    error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
+    error: BaseException, script: Path, arguments: Sequence[str], options: SparkOptions
 ) -> None:
     """Print the error of a query to standard error, followed by the lines of `advice`.
 
@@ -43,13 +44,13 @@ def report_failure(
         print(f"{kind}: {head}{one_line(message)}", file=sys.stderr)
     else:
         report_uncaught(error)
-    for line in advice(error, script, arguments, conf):
+    for line in advice(error, script, arguments, options):
         print(line, file=sys.stderr)
     sys.stderr.flush()
 
 
 def advice(
-    error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
+    error: BaseException, script: Path, arguments: Sequence[str], options: SparkOptions
 ) -> list[str]:
     """The lines that name the batch, the checkpoint and the next command to run.
 
@@ -71,8 +72,8 @@ def advice(
     command = ["penstock", "bisect", "--checkpoint", _path(checkpoint), "--batch", str(batch)]
     if _BATCH_FUNCTION_ERROR in str(error):
         command.append("--with-sink")
-    shown = DEFAULT_REDACTOR.options(conf)
-    command += [part for key, value in shown.items() for part in ("--conf", f"{key}={value}")]
+    conf, named = map(DEFAULT_REDACTOR.options, (options.conf, options.named))
+    command += SparkOptions(conf, named).arguments()
     command.append(str(script))
     command += ["--", *arguments] if arguments else []
     return [

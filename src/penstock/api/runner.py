@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
@@ -22,12 +22,13 @@ from penstock.api.install import install
 from penstock.api.manager import running_queries
 from penstock.api.run_log import logging_like_spark
 from penstock.api.script import report_uncaught, run_as_main
+from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.errors import PenstockError
 from penstock.spark.jvm.java_home import prepare_environment
 
 _logger = logging.getLogger(__name__)
 
-_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+_EXECUTOR_PYTHON = "spark.pyspark.python"
 _SECONDS_TO_FINISH = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -43,58 +44,52 @@ class Outcome(IntEnum):
 
 
 def run_script(
-    script: str | os.PathLike[str], arguments: Sequence[str] = (), conf: Mapping[str, str] = {}
+    script: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    options: SparkOptions = NO_OPTIONS,
 ) -> int:
     """Run a script as `python script arguments...` would, with its queries on Penstock.
 
-    `conf` is passed to the Spark session that the script creates. SIGTERM and the first Ctrl-C
+    `options` are for the Spark session that the script creates. SIGTERM and the first Ctrl-C
     stop the queries when their running batch is committed; a second one stops them at once.
     Returns the exit code: an Outcome, or the code that the script itself exited with. An error
     that the script does not catch is printed as Python prints it.
     """
     prepare_environment()
-    if conf:
-        os.environ[_SUBMIT_ARGS] = _submit_arguments(conf)
     install()
     stopper = _Stopper()
-    with stopper.on_signals(), logging_like_spark():
+    with (
+        options.in_environment(),
+        stopper.on_signals(),
+        _after_context_start(_use_configured_python),
+        logging_like_spark(),
+    ):
         error: BaseException | None = None
         try:
-            run_as_main(os.fspath(script), arguments)
+            run_as_main(os.fspath(script), arguments, options.module_path())
         except SystemExit as exc:
             return _exit_code(exc)
         except BaseException as exc:
             error = exc
         if error is not None and not (isinstance(error, KeyboardInterrupt) and stopper.signal):
             # Outside the except block, so that sys.excepthook sees no exception being handled.
-            return _report(error, Path(script), arguments, conf)
+            return _report(error, Path(script), arguments, options)
     return Outcome.ENDED if stopper.signal is None else Outcome(128 + stopper.signal)
 
 
 def _report(
-    error: BaseException, script: Path, arguments: Sequence[str], conf: Mapping[str, str]
+    error: BaseException, script: Path, arguments: Sequence[str], options: SparkOptions
 ) -> int:
     """Print the error of a script and return the exit code."""
     try:
         if isinstance(error, (pyspark.errors.StreamingQueryException, PenstockError)):
-            report_failure(error, script, arguments, conf)
+            report_failure(error, script, arguments, options)
             return Outcome.QUERY_FAILED
         report_uncaught(error)
     except SystemExit as exc:
         return _exit_code(exc)
     is_interrupt = isinstance(error, KeyboardInterrupt)
     return Outcome.INTERRUPTED if is_interrupt else Outcome.SCRIPT_FAILED
-
-
-def _submit_arguments(conf: Mapping[str, str]) -> str:
-    quoted = (f"--conf {_shell_quoted(f'{key}={value}')}" for key, value in conf.items())
-    inherited = os.environ.get(_SUBMIT_ARGS, "pyspark-shell")
-    return " ".join([*quoted, inherited])
-
-
-def _shell_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _exit_code(exit_request: SystemExit) -> int:
@@ -105,6 +100,31 @@ def _exit_code(exit_request: SystemExit) -> int:
         return code
     print(code, file=sys.stderr)
     return Outcome.SCRIPT_FAILED
+
+
+def _use_configured_python(context: SparkContext) -> None:
+    """Run Python on the executors with the interpreter in `spark.pyspark.python`, if it is set.
+
+    spark-submit does this for the programs that it starts. PySpark itself only looks at the
+    variable `PYSPARK_PYTHON`.
+    """
+    context.pythonExec = context.getConf().get(_EXECUTOR_PYTHON) or context.pythonExec
+
+
+@contextlib.contextmanager
+def _after_context_start(step: Callable[[SparkContext], None]) -> Iterator[None]:
+    """In the block, call a function with each SparkContext that is created."""
+    initialize = SparkContext.__init__
+
+    def initialize_and_call(context: SparkContext, *args: Any, **kwargs: Any) -> None:
+        initialize(context, *args, **kwargs)
+        step(context)
+
+    SparkContext.__init__ = initialize_and_call  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        SparkContext.__init__ = initialize  # type: ignore[method-assign]
 
 
 class _Stopper:
@@ -127,20 +147,13 @@ class _Stopper:
             yield
             return
         before = {number: signal.getsignal(number) for number in _SIGNALS}
-        initialize = SparkContext.__init__
-
-        def initialize_and_listen(context: SparkContext, *args: Any, **kwargs: Any) -> None:
-            # A new SparkContext installs its own SIGINT handler, which cancels every job.
-            initialize(context, *args, **kwargs)
-            self._listen()
-
         self._listen()
-        SparkContext.__init__ = initialize_and_listen  # type: ignore[assignment,method-assign]
         try:
-            yield
+            # A new SparkContext installs its own SIGINT handler, which cancels every job.
+            with _after_context_start(lambda _: self._listen()):
+                yield
         finally:
             self._finished.set()
-            SparkContext.__init__ = initialize  # type: ignore[method-assign]
             for number, handler in before.items():
                 signal.signal(number, handler)
 

@@ -17,14 +17,17 @@ _RUNNERS = (f"{__name__.rpartition('.')[0]}.", "runpy")
 """Modules whose frames are removed from tracebacks, since `python script` has no such frames."""
 
 
-def run_as_main(script: str, arguments: Sequence[str] = ()) -> None:
+def run_as_main(
+    script: str, arguments: Sequence[str] = (), module_path: Sequence[str] = ()
+) -> None:
     """Run a script as the module `__main__`. Propagates the exceptions of the script.
 
-    Sets `sys.argv`, `sys.path[0]` and the attributes of `__main__` as Python does. In a process
+    Sets `sys.argv`, `sys.path[0]` and the attributes of `__main__` as Python does, and adds
+    `module_path` to `sys.path` as Python adds `PYTHONPATH`. In a process
     that was started by the `penstock` command they are kept, for threads and exit handlers that
     run after the script. In any other process they are restored.
     """
-    with _script_environment(script, arguments):
+    with _script_environment(script, arguments, module_path):
         if pkgutil.get_importer(script) is not None:  # an archive with a module `__main__`
             runpy.run_path(script, run_name="__main__")
             return
@@ -88,7 +91,9 @@ def _main_module(path: str, *, is_compiled: bool) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _script_environment(script: str, arguments: Sequence[str]) -> Iterator[None]:
+def _script_environment(
+    script: str, arguments: Sequence[str], module_path: Sequence[str]
+) -> Iterator[None]:
     is_own = _is_own_process()
     argv, search_path, main, hook = (
         sys.argv[:],
@@ -97,9 +102,11 @@ def _script_environment(script: str, arguments: Sequence[str]) -> Iterator[None]
         sys.excepthook,
     )
     sys.argv = [script, *arguments]
-    if not sys.flags.safe_path:
+    if sys.flags.safe_path:
+        sys.path[:0] = module_path
+    else:
         # In a process of the `penstock` command, sys.path[0] is the directory of that command.
-        sys.path[: 1 if is_own else 0] = [os.path.dirname(os.path.realpath(script))]
+        sys.path[: 1 if is_own else 0] = [os.path.dirname(os.path.realpath(script)), *module_path]
     sys.excepthook = sys.__excepthook__  # typer has replaced it
     try:
         yield

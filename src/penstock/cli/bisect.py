@@ -11,8 +11,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.api.spark_options import SparkOptions
 from penstock.cli.output import output_for
-from penstock.cli.run import Script, key_value
+from penstock.cli.run import Script
+from penstock.cli.spark_options import takes_spark_options
 from penstock.redaction import DEFAULT_REDACTOR
 
 _NOT_REPRODUCED = 1
@@ -20,6 +22,7 @@ _USAGE_ERROR = 2
 _STOPPED = 130
 
 
+@takes_spark_options
 def bisect(
     script: Script,
     checkpoint: Annotated[
@@ -47,11 +50,9 @@ def bisect(
             "of each trial. By default no sink is called.",
         ),
     ] = False,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A Spark configuration property. Repeatable."),
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    *,
+    spark: SparkOptions,
 ) -> None:
     """Narrow a failing batch of a query to the smallest range of offsets, or files, that fails.
 
@@ -66,7 +67,6 @@ def bisect(
     from penstock.debug.bisection import Bisection
     from penstock.errors import PenstockError
 
-    settings = dict(key_value(setting) for setting in conf or ())
     try:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-bisect-") as work,
@@ -75,9 +75,7 @@ def bisect(
             bisection = Bisection(
                 checkpoint, Path(work), batch, tell=lambda trial: _print_error(str(trial))
             )
-            report = bisect_script(
-                bisection, script, arguments or (), settings, with_sink=with_sink
-            )
+            report = bisect_script(bisection, script, arguments or (), spark, with_sink=with_sink)
     except PenstockError as exc:
         _print_error(f"penstock: {exc}")
         raise typer.Exit(_USAGE_ERROR) from exc

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.api.spark_options import SparkOptions
 from penstock.cli.output import output_for
+from penstock.cli.spark_options import takes_spark_options
 from penstock.redaction import DEFAULT_REDACTOR
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _USAGE_ERROR = 2
 _INTERRUPTED = 130
 
 
+@takes_spark_options
 def crashtest(
     script: Annotated[Path, typer.Argument(help="The script to run.", exists=True, dir_okay=False)],
     arguments: Annotated[
@@ -65,6 +68,8 @@ def crashtest(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    *,
+    spark: SparkOptions,
 ) -> None:
     """Kill a script at every fault point of a batch, run it again, and compare its output.
 
@@ -79,7 +84,7 @@ def crashtest(
     folder = resume or Path(tempfile.mkdtemp(prefix="penstock-crash-"))
     try:
         report = _test(
-            script, folder, arguments, format, reader, points, every_batch, timeout, jobs
+            script, folder, arguments, format, reader, points, every_batch, timeout, jobs, spark
         )
     except PenstockError as exc:
         typer.echo(f"penstock: {DEFAULT_REDACTOR.text(str(exc))}", err=True)
@@ -120,6 +125,7 @@ def _test(
     every_batch: bool,
     timeout: float,
     jobs: int,
+    spark: SparkOptions,
 ) -> CrashReport:
     from penstock.testing import crash_outputs, crash_process, crash_script
 
@@ -132,10 +138,12 @@ def _test(
         arguments or crash_process.DEFAULT_ARGUMENTS,
         timeout,
         tell=lambda line: typer.echo(line, err=True),
+        options=spark,
     )
     results = crash_script.crash_test_script(run, points, every_batch=every_batch, jobs=jobs)
     typer.echo("comparing the output ...", err=True)
-    return crash_outputs.compare_outputs(results, read_output)
+    with spark.in_environment():  # to read the output, packages may be needed
+        return crash_outputs.compare_outputs(results, read_output)
 
 
 def _print_how_to_resume(folder: Path) -> None:

@@ -15,7 +15,9 @@ from typing import Annotated
 import typer
 
 from penstock.api.backoff import Backoff
+from penstock.api.spark_options import SparkOptions
 from penstock.cli.observing import LOOPBACK, STALL_SECONDS, Observing
+from penstock.cli.spark_options import takes_spark_options
 
 _USAGE_ERROR = 2
 _LAST_PORT = 65535
@@ -35,14 +37,11 @@ def existing_file(path: str) -> str:
 Script = Annotated[str, typer.Argument(help="The script to run.", callback=existing_file)]
 
 
+@takes_spark_options
 def run(
     script: Script,
     arguments: Annotated[
         list[str] | None, typer.Argument(help="The arguments of the script.", show_default=False)
-    ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A Spark configuration property. Repeatable."),
     ] = None,
     restart: Annotated[
         str, typer.Option(metavar="WHEN", help="When to restart the script: never or on-failure.")
@@ -91,6 +90,8 @@ def run(
             help="A query that is longer in one trigger is reported as unhealthy.",
         ),
     ] = STALL_SECONDS,
+    *,
+    spark: SparkOptions,
 ) -> None:
     """Run an unchanged PySpark script with its streaming queries on Penstock.
 
@@ -101,17 +102,16 @@ def run(
     port in use, 3 a query failed, 130 it was stopped by Ctrl-C, 143 by SIGTERM; otherwise the exit
     code of the script.
     """
-    settings = dict(key_value(setting) for setting in conf or ())
     observing = Observing(
         watch, metrics_port, metrics_host, web_port, web_host, stall_seconds=stall_seconds
     )
     if watch:
-        settings.setdefault(_PROGRESS_BAR, "false")  # it would overwrite the table
+        spark = spark.with_default(_PROGRESS_BAR, "false")  # it would overwrite the table
     if restart == "never":
         from penstock.api.runner import run_script
 
         with observing.running(script):
-            code = run_script(script, arguments or (), settings)
+            code = run_script(script, arguments or (), spark)
         raise typer.Exit(code)
     if restart != "on-failure":
         raise typer.BadParameter(
@@ -122,8 +122,7 @@ def run(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     command = [sys.executable, "-m", "penstock.cli", "run"]
-    command += [part for setting in conf or () for part in ("--conf", setting)]
-    command += observing.arguments()
+    command += [*spark.arguments(), *observing.arguments()]
     command += [script, *(arguments or ())]
     raise typer.Exit(supervise(command, policy))
 
@@ -181,11 +180,3 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
 def _exit_code(returncode: int) -> int:
     """The exit code as in a shell: 128 + n if signal n killed the process."""
     return returncode if returncode >= 0 else 128 - returncode
-
-
-def key_value(setting: str) -> tuple[str, str]:
-    """Split `key=value`. Raises typer.BadParameter if there is no `=` or no key."""
-    key, equals, value = setting.partition("=")
-    if not equals or not key:
-        raise typer.BadParameter(f"{setting!r} is not key=value", param_hint="--conf")
-    return key, value

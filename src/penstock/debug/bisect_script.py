@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.runner import Outcome, run_script
+from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.api.start import QueryStart
 from penstock.checkpoint.tools.view import local_path
 from penstock.debug.bisect_report import BisectReport, brief
@@ -20,7 +21,7 @@ from penstock.spark.jvm.pyspark_api import query_context_loggers
 from penstock.spark.sinks.sink_factory import SinkRequest
 
 _DEFAULT_LOCATION = "spark.sql.streaming.checkpointLocation"
-_QUIET = {"spark.ui.showConsoleProgress": "false"}
+_PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
 class ScriptOverError(SystemExit):
@@ -31,7 +32,7 @@ def bisect_script(
     bisection: Bisection,
     script: str | os.PathLike[str],
     arguments: Sequence[str] = (),
-    conf: Mapping[str, str] = {},
+    options: SparkOptions = NO_OPTIONS,
     *,
     with_sink: bool = False,
 ) -> BisectReport:
@@ -47,7 +48,7 @@ def bisect_script(
     """
     interceptor = _Interceptor(bisection, with_sink)
     with PROCESS.started_by(interceptor), _pyspark_error_logs_disabled():
-        code = run_script(script, arguments, {**_QUIET, **conf})
+        code = run_script(script, arguments, options.with_default(_PROGRESS_BAR, "false"))
     if interceptor.error is not None:
         raise interceptor.error
     if interceptor.report is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.errors import ExecutionError
 from penstock.testing.crash_faults import BatchPoint
 
@@ -74,6 +76,7 @@ class ScriptRun:
 
     In the arguments, `{checkpoint}`, `{output}` and `{work}` are replaced by the paths of the
     trial. `timeout` is the time limit of one run in seconds. `tell` is called with progress lines.
+    `options` are for the Spark session of the script.
     """
 
     script: Path
@@ -82,6 +85,7 @@ class ScriptRun:
     timeout: float = 300.0
     tell: Callable[[str], None] = field(default=lambda _: None)
     children: Children = field(default_factory=Children)
+    options: SparkOptions = NO_OPTIONS
 
     def run(self, work: Path, record: Path, kill_at: BatchPoint | None = None) -> int:
         """Run the script once in a child process and return its exit code, negative for a signal.
@@ -98,6 +102,7 @@ class ScriptRun:
         arguments = [_filled_in(argument, places) for argument in self.arguments]
         at = "-" if kill_at is None else str(kill_at)
         command = [sys.executable, "-m", "penstock.testing.crash_child", str(record), at]
+        command.append(json.dumps({"conf": self.options.conf, "named": self.options.named}))
         child = self.children.start([*command, str(self.script), *arguments], log_of(record))
         try:
             code = child.wait(self.timeout)

@@ -94,6 +94,8 @@ def _claim_folder(run: ScriptRun) -> None:
         "script": str(run.script.resolve()),
         "sha256": hashlib.sha256(run.script.read_bytes()).hexdigest(),
         "arguments": list(run.arguments),
+        # As a digest, because they may have secrets.
+        "options": hashlib.sha256(repr(run.options.arguments()).encode()).hexdigest(),
     }
     file = run.folder / "crashtest.json"
     if not file.exists():
