@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +28,44 @@ def test_a_query_holds_its_checkpoint(checkpoint: Path) -> None:
     assert activity_of(checkpoint).holder is None
 
 
-def test_a_query_runs_although_another_holds_the_lock(checkpoint: Path) -> None:
+def test_a_query_runs_although_another_holds_the_lock(
+    checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     stateless(checkpoint)
     first = hold_for_query(checkpoint, "first")
     assert first is not None
     assert hold_for_query(checkpoint, "second") is None
+    assert caplog.messages == []  # the manager knows the queries of this process
     first.release()
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from penstock.checkpoint.lock import hold_for_query
+lock = hold_for_query(Path(sys.argv[1]), "query orders")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_query_of_another_process_is_named(
+    checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stateless(checkpoint)
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(checkpoint)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    assert hold_for_query(checkpoint, "query orders") is None
+    other.communicate()
+    [warning] = caplog.messages
+    named = f"{checkpoint} is used by query orders (process {other.pid} on "
+    assert warning.startswith(named)
 
 
 def test_a_query_runs_although_the_lock_cannot_be_created(checkpoint: Path) -> None:

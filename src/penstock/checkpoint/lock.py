@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import socket
 import time
@@ -18,6 +19,8 @@ from types import TracebackType
 
 from penstock.checkpoint.own_files import OWN_DIRECTORY, interrupted_command
 from penstock.errors import CheckpointInUseError
+
+_logger = logging.getLogger(__name__)
 
 _LOCK_NAME = "lock"
 _ATTEMPTS = 10
@@ -80,8 +83,8 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
     """Take the lock for a query. Returns None if that fails: the query then runs without it.
 
     If another query has the lock, both run until one of them finds that the other has written its
-    log entry. Raises CheckpointInUseError while a command changes the checkpoint, and if a command
-    was interrupted.
+    log entry. A query of another process is named in a warning. Raises CheckpointInUseError while
+    a command changes the checkpoint, and if a command was interrupted.
     """
     interrupted = interrupted_command(root)
     if interrupted is not None:
@@ -99,6 +102,7 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
             holder = current_holder(root)
             if holder is not None:
                 _refuse_beside_command(root, holder)
+                _warn_of_query(root, holder)
                 return None
             # Another process only tested the lock, for which it has to take it for a moment.
             time.sleep(_SECONDS_BETWEEN)
@@ -111,6 +115,16 @@ def _refuse_beside_command(root: Path, holder: str) -> None:
     if holder.startswith("penstock checkpoint "):
         raise CheckpointInUseError(
             f"{root} is being changed by {holder}. Start the query again when it has finished."
+        )
+
+
+def _warn_of_query(root: Path, holder: str) -> None:
+    if not holder.endswith(_process(os.getpid(), socket.gethostname())):
+        _logger.warning(
+            "%s is used by %s. Only one query can use a checkpoint at a time: the next log entry "
+            "that both want to write fails one of them. Stop one of the two.",
+            root,
+            holder,
         )
 
 
@@ -133,6 +147,10 @@ def current_holder(root: Path) -> str | None:
 def _holder(path: Path) -> str:
     try:
         fields = json.loads(path.read_text())
-        return f"{fields['owner']} (process {fields['pid']} on {fields['host']})"
+        return f"{fields['owner']} {_process(fields['pid'], fields['host'])}"
     except (OSError, ValueError, KeyError, TypeError):
         return "a process that holds its lock"
+
+
+def _process(pid: int, host: str) -> str:
+    return f"(process {pid} on {host})"

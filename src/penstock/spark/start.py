@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +32,8 @@ from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStrea
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sinks.sink_log import SKIP_KNOWN_BATCHES
 from penstock.spark.sinks.sink_names import require_sink_name
+
+_logger = logging.getLogger(__name__)
 
 _REDACTION_RULE = "spark.redaction.regex"
 
@@ -121,6 +125,7 @@ def _bind_plan(
 ) -> SparkQueryPlan:
     """Bind the query to its sources, with direct files if the checkpoint is local."""
     if isinstance(checkpoint.files, LocalFiles):
+        _warn_of_machines(session, checkpoint.files.local_path)
         lock = hold_for_query(checkpoint.files.local_path, f"query {identity}")
         if lock is not None:
             session.at_the_end(lock.release)
@@ -129,6 +134,18 @@ def _bind_plan(
         checkpoint.files.remove_checksum_twins("sources")
         session.use_direct_files()
     return SparkQueryPlan(session, identity, checkpoint, spec)
+
+
+def _warn_of_machines(session: SparkStreamSession, path: Path) -> None:
+    """Warn if the executors, which write the state, may be on machines without this directory."""
+    context = session.spark.sparkContext
+    if not context._jsc.sc().isLocal():
+        _logger.warning(
+            "The checkpoint %s is a local path, and the master is %s. It has to be a directory "
+            "that the driver and all executors share, such as an NFS mount.",
+            path,
+            context.master,
+        )
 
 
 def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFiles:
