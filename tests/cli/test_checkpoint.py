@@ -22,6 +22,7 @@ from tests.checkpoint.tools.checkpoints import (
     two_sources,
     write,
 )
+from tests.docs.clicks import clicks
 
 
 def run(*words: object, code: int = 0) -> Result:
@@ -226,3 +227,83 @@ def test_no_command_starts_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_offsets_are_shown_in_words(checkpoint: Path, tmp_path: Path) -> None:
+    clicks(checkpoint)
+    shown = run("show", checkpoint).stdout
+    assert "clicks-0 at 50,400, clicks-1 at 49,854" in shown
+    lines = [line.split() for line in run("show", checkpoint, 41).stdout.splitlines()]
+    assert ["source", "topic", "partition", "from", "to", "count"] in lines
+    assert ["0", "clicks", "1", "47,480", "48,667", "+1,187"] in lines
+    assert ["0", "clicks", "1", "-", "45,106", "?"] in [
+        line.split() for line in run("show", checkpoint, 38).stdout.splitlines()
+    ]
+    other = clicks(tmp_path / "other")
+    entry = other / "offsets/42"
+    entry.write_text(entry.read_text().replace('"1":49854', '"1":49000,"2":1'))
+    told = run("diff", checkpoint, other, code=1).stdout
+    assert "clicks-1 at 49,854" in told
+    assert "clicks-1 at 49,000, clicks-2 at 1" in told
+    assert "-853, 1 partition added" in told
+    assert "clicks-0" not in told
+
+
+def test_delta_offsets_are_shown_in_words(checkpoint: Path) -> None:
+    stateless(checkpoint, 2)
+    for batch in range(2):
+        entry = checkpoint / f"offsets/{batch}"
+        position = {"reservoirId": "x", "reservoirVersion": 3 + batch, "index": batch}
+        entry.write_text("\n".join([*entry.read_text().splitlines()[:2], json.dumps(position)]))
+    assert "version 4, file index 1" in run("show", checkpoint).stdout
+    told = run("show", checkpoint, 1).stdout
+    assert "Source 0: from version 3, file index 0 to version 4, file index 1" in told
+    assert "Source 0: from - to version 3" in run("show", checkpoint, 0).stdout
+
+
+def test_rewind_to_a_time(checkpoint: Path) -> None:
+    clicks(checkpoint)
+    told = run("rewind", checkpoint, "--to-time", "2026-01-01T01:40:30+01:00", "--yes").stdout
+    assert "Batch 40, planned at 2026-01-01T00:40:00.000Z, is the last one planned before" in told
+    assert not (checkpoint / "offsets/41").exists()
+    assert "Undone: rewind --to 40" in run("undo", checkpoint, "--yes", "--stopped").stdout
+    for words in ((), ("--to", 40, "--to-time", "2026-01-01T00:00Z")):
+        assert "either --to BATCH or" in run("rewind", checkpoint, *words, code=1).stderr
+    no_zone = run("rewind", checkpoint, "--to-time", "2026-01-01T00:00", code=1)
+    assert "Add Z for UTC" in no_zone.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "either the offset as JSON or --kafka-timestamp"),
+        (("{}", "--kafka-timestamp", "1"), "either the offset as JSON or --kafka-timestamp"),
+        (("--kafka-timestamp", "noon"), "not a time in ISO 8601"),
+        (("--kafka-timestamp", "1767225600000"), "give --bootstrap-servers HOST:PORT"),
+        (
+            ("--kafka-timestamp", "0", "--bootstrap-servers", "h:1", "--kafka-option", "a"),
+            "--kafka-option takes NAME=VALUE, and 'a' has no value",
+        ),
+        (
+            ("--kafka-timestamp", "0", "--bootstrap-servers", "h:1", "--kafka-option", "no.such=1"),
+            'No such configuration property: "no.such"',
+        ),
+    ],
+)
+def test_set_offset_to_a_time_refuses(checkpoint: Path, words: tuple[str, ...], why: str) -> None:
+    clicks(checkpoint)
+    (checkpoint / "offsets/42").unlink()
+    before = content_of(checkpoint)
+    assert why in run("set-offset", checkpoint, 0, *words, code=1).stderr
+    assert content_of(checkpoint) == before
+
+
+def test_set_offset_to_a_time_names_the_missing_extra(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks(checkpoint)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.setitem(sys.modules, "confluent_kafka.admin", None)
+    words = ("--kafka-timestamp", "0", "--bootstrap-servers", "h:1")
+    told = run("set-offset", checkpoint, 0, *words, code=1).stderr
+    assert "pip install 'penstock[kafka]'" in told

@@ -8,7 +8,7 @@ query is behind, how far a batch came, where the middle of a batch is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 MISSING = object()
 """Stands for the value that one of two offsets does not have."""
@@ -31,7 +31,7 @@ def matched_values(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
         yield old, new
 
 
-def is_whole_number(value: Any) -> bool:
+def is_whole_number(value: Any) -> TypeGuard[int]:
     """Whether a JSON value is a number without a fraction. `true` and `false` are not numbers."""
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -1,8 +1,8 @@
-"""Formats timestamps, given in milliseconds since the epoch."""
+"""Formats and parses timestamps in milliseconds since the epoch."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 _FOUR_CENTURIES_MS = 146_097 * 24 * 3_600 * 1_000
 """The period of the Gregorian calendar."""
@@ -26,3 +26,24 @@ def to_the_second(millis: int) -> str:
     """A timestamp for a table: `2026-11-16 09:30:00`, in UTC."""
     date, _, time = format_timestamp(millis).partition("T")
     return f"{date} {time.partition('.')[0]}"
+
+
+def parse_timestamp(text: str) -> int:
+    """The milliseconds of a time in ISO 8601 with its zone, rounded down.
+
+    Raises ValueError, with a message for users, for any other text. A time without a zone is
+    refused, because it could be local time or UTC.
+    """
+    example = "for example 2026-11-01T00:00Z or 2026-11-01T01:00+01:00"
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a time in ISO 8601. Write it with its zone, {example}."
+        ) from None
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"{text!r} has no time zone. Add Z for UTC, or the offset from it, {example}."
+        )
+    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return since // timedelta(milliseconds=1)

@@ -9,16 +9,19 @@ from typing import Annotated
 
 import typer
 
+from penstock.checkpoint.timestamps import parse_timestamp
 from penstock.checkpoint.tools import backup, source_surgery, surgery
 from penstock.checkpoint.tools.activity import activity_of, exclusive
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.fork import fork as make_fork
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
+from penstock.checkpoint.tools.kafka_surgery import set_offset_to_time
 from penstock.checkpoint.tools.verify import verify as make_verification
 from penstock.checkpoint.tools.view import CheckpointView
+from penstock.cli.kafka_broker import KafkaBroker
 from penstock.cli.output import output_for
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SurgeryRefusedError
 
 app = typer.Typer(
     help=(
@@ -124,14 +127,32 @@ def fork(
 @app.command()
 def rewind(
     directory: Directory,
-    to: Annotated[int, typer.Option(min=0, help="The batch after which the next run continues.")],
+    to: Annotated[
+        int | None, typer.Option(min=0, help="The batch after which the next run continues.")
+    ] = None,
+    to_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Continue after the last batch that was planned before this time, such as "
+            "2026-11-01T00:00Z.",
+        ),
+    ] = None,
     sink: Sink = None,
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
     """Rewind a checkpoint, so that the next run continues after an earlier batch."""
-    _carry_out(directory, lambda view: surgery.rewind(view, to, sink), yes, stopped, json)
+
+    def plan(view: CheckpointView) -> Plan:
+        if (to is None) == (to_time is None):
+            raise SurgeryRefusedError("Give either --to BATCH or --to-time TIME.")
+        if to is not None:
+            return surgery.rewind(view, to, sink)
+        return surgery.rewind_to_time(view, _millis(to_time or ""), sink)
+
+    _carry_out(directory, plan, yes, stopped, json)
 
 
 @app.command()
@@ -161,20 +182,46 @@ def set_offset(
         str, typer.Argument(metavar="SOURCE", help="The number or name of the source.")
     ],
     offset: Annotated[
-        str, typer.Argument(metavar="JSON", help="The offset, or - for the initial offset.")
-    ],
+        str | None,
+        typer.Argument(metavar="[JSON]", help="The offset, or - for the initial offset."),
+    ] = None,
+    kafka_timestamp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Instead of JSON: start every partition of a Kafka source at its first record "
+            "with this timestamp or a later one. A time such as 2026-11-01T00:00Z, or "
+            "milliseconds since the epoch. Asks the broker; needs penstock[kafka].",
+        ),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,...", help="The brokers, for --kafka-timestamp."),
+    ] = None,
+    kafka_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of librdkafka for the connection, such as security.protocol=SSL. "
+            "Can be repeated.",
+        ),
+    ] = None,
     yes: Yes = False,
     stopped: Stopped = False,
     json: Json = False,
 ) -> None:
     """Set the offset at which the next batch of a source starts."""
-    _carry_out(
-        directory,
-        lambda view: source_surgery.set_offset(view, source, offset),
-        yes,
-        stopped,
-        json,
-    )
+
+    def plan(view: CheckpointView) -> Plan:
+        if (offset is None) == (kafka_timestamp is None):
+            raise SurgeryRefusedError("Give either the offset as JSON or --kafka-timestamp TIME.")
+        if offset is not None:
+            return source_surgery.set_offset(view, source, offset)
+        time_ms = _millis(kafka_timestamp or "", or_number=True)
+        broker = KafkaBroker(bootstrap_servers, kafka_option or ())
+        return set_offset_to_time(view, source, time_ms, broker)
+
+    _carry_out(directory, plan, yes, stopped, json)
 
 
 @app.command()
@@ -270,6 +317,16 @@ def _carry_out(
             described = plan.to_dict(view.root)
             made = backup.apply(view.root, plan)
         output.plan(described, made, None)
+
+
+def _millis(text: str, *, or_number: bool = False) -> int:
+    """Parse a time; with `or_number` a number is milliseconds since the epoch."""
+    if or_number and text.isdecimal():
+        return int(text)
+    try:
+        return parse_timestamp(text)
+    except ValueError as exc:
+        raise SurgeryRefusedError(str(exc)) from exc
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from penstock.checkpoint.tools.compare import Difference
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
-from penstock.checkpoint.tools.offset_text import ranges
+from penstock.checkpoint.tools.offset_text import in_words, ranges
 from penstock.cli.tables import Column, no_break, print_line, print_table, print_wrapped, width_of
 from penstock.redaction import DEFAULT_REDACTOR
 
@@ -64,6 +64,7 @@ class CheckpointText:
         self._table(
             (*_columns("source"), *_columns("from", "to", breaks=True), *_columns("moved")), rows
         )
+        self._positions(detail)
         if detail.reads_state_version is not None:
             reads, writes = detail.reads_state_missing, detail.writes_state_missing
             self._line(
@@ -97,8 +98,12 @@ class CheckpointText:
         self._table(
             _columns("", ""), [("[dim]left[/]", escape(left)), ("[dim]right[/]", escape(right))]
         )
-        rows = [(escape(d.subject), *_sides(d)) for d in differences]
-        print_table(self._console, (*_columns(""), *_columns("left", "right", breaks=True)), rows)
+        columns = (*_columns(""), *_columns("left", "right", breaks=True))
+        rows: list[tuple[str, ...]] = [(escape(d.subject), *_sides(d)) for d in differences]
+        if any(d.distance for d in differences):
+            columns = (*columns, *_columns("right - left"))
+            rows = [(*row, d.distance or "") for row, d in zip(rows, differences, strict=True)]
+        print_table(self._console, columns, rows)
 
     def plan(self, plan: dict[str, Any], backup: Backup | None, activity: str | None) -> None:
         self._changes(plan["changes"])
@@ -184,10 +189,26 @@ class CheckpointText:
         for source in report.sources:
             own = f"{source.own_files}, {_bytes(source.own_bytes)}" if source.own_files else "-"
             rows.append(
-                (escape(source.name), source.kind, _plain(source.offset), source.moved, own)
+                (escape(source.name), source.kind, _words(source.offset), source.moved, own)
             )
         firm = _columns("last batch", "own files")
         self._table((*_columns("source", "kind"), Column("offset", breaks=True), *firm), rows)
+
+    def _positions(self, detail: BatchDetail) -> None:
+        """Print the partitions of Kafka sources, and the offsets of Delta and Iceberg in words."""
+        rows = []
+        for name, position in detail.positions.items():
+            for one in position.get("partitions", ()):
+                partition = escape(one["topic"]), str(one["partition"])
+                bounds = _number(one["start"]), _number(one["end"])
+                count = _count(one, is_known=detail.start is not None)
+                rows.append((escape(name), *partition, *bounds, count))
+            if "end" in position:
+                start = "?" if detail.start is None else _words(detail.start.get(name))
+                end = _words(detail.batch.offsets[name])
+                self._line(f"Source {escape(name)}: from {start} to {end}")
+        if rows:
+            self._table(_columns("source", "topic", "partition", "from", "to", "count"), rows)
 
     def _operators(self, report: CheckpointReport) -> None:
         if not report.operators:
@@ -333,9 +354,26 @@ def _plain(value: str | None) -> str:
     return "-" if value is None else escape(value)
 
 
+def _words(offset: str | None) -> str:
+    return escape(in_words(offset))
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _count(partition: Mapping[str, Any], *, is_known: bool) -> str:
+    """The number of offsets of a partition in a batch, if the start of the batch is known."""
+    if not is_known:
+        return "?"
+    if partition["count"] is not None:
+        return f"{partition['count']:+,}"
+    return "missing" if partition["end"] is None else "new"
+
+
 def _sides(difference: Difference) -> tuple[str, str]:
     """Both values; Spark's classes without their package, if the names still differ."""
-    left, right = difference.left, difference.right
+    left, right = difference.in_words
     if left and right and _short_class(left) != _short_class(right):
         left, right = _short_class(left), _short_class(right)
     return _plain(left), _plain(right)

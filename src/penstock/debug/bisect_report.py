@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.checkpoint.tools.offset_text import in_words
 from penstock.engine.batch_parts import BatchPart, FilesPart, OffsetsPart, SourcePart
 
 _FILES_SHOWN = 3
@@ -46,7 +47,8 @@ class SourceRange:
 
     def __str__(self) -> str:
         if not self.files:
-            return f"{self.amount}, {self.start or 'the beginning'} to {self.end}"
+            start = "the beginning" if self.start is None else in_words(self.start)
+            return f"{self.amount}, {start} to {in_words(self.end)}"
         names = [path.rsplit("/", 1)[-1] for path in self.files]
         if len(names) > _FILES_SHOWN:
             names = [names[0], "...", names[-1]]

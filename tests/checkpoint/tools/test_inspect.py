@@ -9,7 +9,6 @@ import pytest
 
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
-from penstock.checkpoint.tools.offset_text import kind_of, movement, ranges
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 from tests.checkpoint.tools.checkpoints import (
@@ -161,52 +160,6 @@ def test_checkpoints_of_every_version_are_shown(path: Path) -> None:
     assert all(batch.status == "committed" for batch in report.batches)
     assert all(batch.planned_at_ms for batch in report.batches)
     assert json.dumps(report.to_dict())
-
-
-@pytest.mark.parametrize(
-    ("offset", "kind"),
-    [
-        ('{"logOffset":1}', "files"),
-        ('{"topic":{"0":1,"1":2}}', "Kafka topics"),
-        ("5", "counter"),
-        ('{"sourceVersion":1,"reservoirId":"x","reservoirVersion":2}', "Delta table"),
-        ('{"version":1,"snapshot_id":2,"position":3}', "Iceberg table"),
-        ("not json", "unknown"),
-        ("{}", "unknown"),
-        ("true", "unknown"),
-        (None, "unknown"),
-    ],
-)
-def test_the_kind_of_a_source_is_derived_from_its_offset(offset: str | None, kind: str) -> None:
-    assert kind_of(offset) == kind
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "moved"),
-    [
-        ("1", "1", "unchanged"),
-        (None, "1", "started"),
-        ("1", None, "lost its offset"),
-        ("1", "2001", "+2,000"),
-        ("5", "2", "-3"),
-        ('{"t":{"0":1,"1":5}}', '{"t":{"0":11,"1":8}}', "+13"),
-        ('{"t":{"0":1,"1":5}}', '{"t":{"0":11,"1":2}}', "+7, partly back"),
-        ('{"t":{"0":1}}', '{"t":{"0":1,"1":4}}', "+4"),
-        ('"a"', '"b"', "changed"),
-        ("x", "y", "changed"),
-        ('{"a":true}', '{"a":false}', "changed"),
-    ],
-)
-def test_the_difference_of_two_offsets(old: str | None, new: str | None, moved: str) -> None:
-    assert movement(old, new) == moved
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([3], "3"), ([3, 4], "3 to 4"), ([1, 2, 3, 7, 9, 10], "1 to 3, 7, 9 to 10")],
-)
-def test_consecutive_numbers_are_ranges(numbers: list[int], text: str) -> None:
-    assert ranges(numbers) == text
 
 
 def test_two_checkpoints_are_compared(checkpoint: Path, tmp_path: Path) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.checkpoint.known_offsets import KafkaOffset, parse_known
 from penstock.checkpoint.tools.inspect import BatchReport, CheckpointReport, inspect
+from penstock.checkpoint.tools.offset_text import (
+    in_words,
+    movement,
+    partition_changes,
+    partitions_in_words,
+)
 from penstock.checkpoint.tools.view import CheckpointView
 
 
@@ -18,8 +25,47 @@ class Difference:
     left: str | None
     right: str | None
 
+    @property
+    def distance(self) -> str | None:
+        """How far the right side is from the left; None if they are no two offsets."""
+        return None
+
+    @property
+    def in_words(self) -> tuple[str | None, str | None]:
+        """Both sides as text for people."""
+        return self.left, self.right
+
     def to_dict(self) -> dict[str, Any]:
         return {"subject": self.subject, "left": self.left, "right": self.right}
+
+
+@dataclass(frozen=True)
+class OffsetDifference(Difference):
+    """A difference of the offsets of a source. In words, with the partitions that differ only."""
+
+    @property
+    def distance(self) -> str | None:
+        if self.left is None or self.right is None:
+            return None
+        return movement(self.left, self.right)
+
+    @property
+    def in_words(self) -> tuple[str | None, str | None]:
+        left, right = parse_known(self.left), parse_known(self.right)
+        if not isinstance(left, KafkaOffset) or not isinstance(right, KafkaOffset):
+            return self.left and in_words(self.left), self.right and in_words(self.right)
+        sides = left.partitions, right.partitions
+        equal = {which for which, at in sides[0].items() if sides[1].get(which) == at}
+        mine, theirs = ({w: at for w, at in side.items() if w not in equal} for side in sides)
+        return partitions_in_words(mine) or None, partitions_in_words(theirs) or None
+
+    def to_dict(self) -> dict[str, Any]:
+        described = super().to_dict() | {"distance": self.distance}
+        partitions = partition_changes(self.left, self.right, ("left", "right"))
+        if self.left is None or partitions is None:
+            return described
+        differing = [one for one in partitions if one["left"] != one["right"]]
+        return described | {"partitions": differing}
 
 
 def compare(left: CheckpointView, right: CheckpointView) -> list[Difference]:
@@ -69,9 +115,9 @@ def _batch_differences(
     yield from _unless_equal(f"batch {batch} watermark", left.watermark_ms, right.watermark_ms)
     yield from _unless_equal(f"batch {batch} time", left.planned_at_ms, right.planned_at_ms)
     for name in sorted({*left.offsets, *right.offsets}):
-        yield from _unless_equal(
-            f"batch {batch} source {name}", left.offsets.get(name), right.offsets.get(name)
-        )
+        sides = left.offsets.get(name), right.offsets.get(name)
+        if sides[0] != sides[1]:
+            yield OffsetDifference(f"batch {batch} source {name}", *sides)
 
 
 def _next(report: CheckpointReport) -> str:

@@ -15,14 +15,19 @@ from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.backup import backups_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
-from penstock.checkpoint.tools.offset_text import kind_of, movement
+from penstock.checkpoint.tools.offset_text import (
+    kind_of,
+    movement,
+    partition_changes,
+    position_in,
+)
 from penstock.checkpoint.tools.surgery import offset_of
 from penstock.checkpoint.tools.targets import Targets, possible_targets
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 
 _LISTED_FILES = 50
-_MAPPINGS = {"settings", "offsets", "moved", "start", "files", "commit"}
+_MAPPINGS = {"settings", "offsets", "moved", "start", "files", "commit", "position", "positions"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,10 @@ class BatchReport:
 
 @dataclass(frozen=True)
 class SourceReport:
-    """A source: its newest offset, how far the newest batch moved it, and its own files."""
+    """A source: its newest offset, how far the newest batch moved it, and its own files.
+
+    `position` is the parsed offset of a Kafka, Delta or Iceberg source, None for other sources.
+    """
 
     name: str
     kind: str
@@ -51,6 +59,7 @@ class SourceReport:
     moved: str
     own_files: int
     own_bytes: int
+    position: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,9 @@ class BatchDetail:
     """For file sources: the input files of the batch, at most fifty. A source is left out if its
     log does not have them any more."""
     commit: Mapping[str, Any] | None
+    positions: Mapping[str, Mapping[str, Any]]
+    """For Kafka sources: each partition with its start, its end and the count of offsets. For Delta
+    and Iceberg sources: the parsed start and end offset."""
 
     def to_dict(self) -> dict[str, Any]:
         return _camel_dict(asdict(self))
@@ -163,6 +175,7 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
         writes_state_missing=tuple(view.state.missing(batch + 1, None)),
         files=_input_files(view, batch),
         commit=json.loads(commit.json) if commit else None,
+        positions=_positions(_named(before) if before else {}, _named(entry) if entry else {}),
     )
 
 
@@ -204,8 +217,32 @@ def _sources(
     for name, offset in report.offsets.items():
         size = _size(view.root / "sources" / name, name)
         moved = report.moved[name]
-        found.append(SourceReport(name, kind_of(offset), offset, moved, size.files, size.bytes))
+        found.append(
+            SourceReport(
+                name,
+                kind_of(offset),
+                offset,
+                moved,
+                size.files,
+                size.bytes,
+                position_in(offset),
+            )
+        )
     return tuple(found)
+
+
+def _positions(
+    starts: Mapping[str, str | None], ends: Mapping[str, str | None]
+) -> dict[str, dict[str, Any]]:
+    """The positions between which a batch reads, of the sources whose offsets are known."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, end in ends.items():
+        start = starts.get(name)
+        if (partitions := partition_changes(start, end)) is not None:
+            found[name] = {"partitions": partitions}
+        elif (position := position_in(end)) is not None:
+            found[name] = {"start": position_in(start), "end": position}
+    return found
 
 
 def _operators(view: CheckpointView) -> tuple[OperatorReport, ...]:

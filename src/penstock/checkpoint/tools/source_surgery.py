@@ -28,7 +28,7 @@ def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
     restart V1 sources get `getBatch` for the range between the two, which must not be negative. No
     batch is run again because of it.
     """
-    newest = _newest_committed(view, "set-offset")
+    newest = newest_committed(view, "set-offset")
     position = position_of(view.entry(newest), source)
     parsed = parse_offset(offset)
     old = view.entry(newest).offsets[position]
@@ -139,8 +139,8 @@ def parse_offset(text: str) -> str | None:
         return to_json(json.loads(text))
     except ValueError as exc:
         raise SurgeryRefusedError(
-            f"{text!r} is not JSON ({exc}). An offset is JSON, as `show` prints it; quote it for "
-            "your shell."
+            f"{text!r} is not JSON ({exc}). An offset is JSON, as `penstock checkpoint show DIR "
+            "N` prints it; quote it for your shell."
         ) from exc
 
 
@@ -154,7 +154,8 @@ def _newest(view: CheckpointView, operation: str) -> int:
     return newest
 
 
-def _newest_committed(view: CheckpointView, operation: str) -> int:
+def newest_committed(view: CheckpointView, operation: str) -> int:
+    """The newest batch, with its entries. Raises SurgeryRefusedError if it is not committed."""
     newest = _newest(view, operation)
     if view.is_planned:
         raise SurgeryRefusedError(

@@ -7,13 +7,16 @@ interrupted, the checkpoint therefore refuses to run rather than producing wrong
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
 from penstock.checkpoint.tools.targets import (
+    last_before,
     listed,
     recorded_partitions,
     require_entries,
@@ -48,6 +51,21 @@ def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
         changes=tuple(changes),
         warnings=() if last == to else _sink_warnings(to + 1, last, sink),
     )
+
+
+def rewind_to_time(view: CheckpointView, time_ms: int, sink: Path | None = None) -> Plan:
+    """Rewind to the last batch that was planned before a time: its timestamp in the offset log."""
+    if view.newest_batch is None:
+        raise SurgeryRefusedError("There is no batch to rewind to: the offset log is empty.")
+    to = last_before(view, time_ms)
+    plan = rewind(view, to, sink)
+    metadata = view.entry(to).metadata
+    assert metadata is not None  # `last_before` has read its time
+    found = (
+        f"Batch {to}, planned at {format_timestamp(metadata.batch_timestamp_ms)}, is the last one "
+        f"planned before {format_timestamp(time_ms)}."
+    )
+    return replace(plan, outcome=f"{found} {plan.outcome}")
 
 
 def replan(view: CheckpointView, sink: Path | None = None) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.backup import Backup, backups_of
 from penstock.checkpoint.tools.offset_text import ranges
 from penstock.checkpoint.tools.view import CheckpointView
@@ -95,6 +96,48 @@ def require_entries(view: CheckpointView, batch: int) -> None:
     """Raise SurgeryRefusedError if an entry that a restart after a batch reads is missing."""
     targets = Targets(view)
     _refuse(targets, batch, targets.missing_entries(batch))
+
+
+def last_before(view: CheckpointView, time_ms: int) -> int:
+    """The last batch that was planned before a time, which the checkpoint is to be rewound to.
+
+    It is the batch before the first one that was planned at or after the time, so that no batch
+    planned at or after it remains, even if the clock was set back in between. Raises
+    SurgeryRefusedError if that batch is not in the log any more, or cannot be rewound to.
+    """
+    planned = {batch: _planned_at(view, batch) for batch in view.offsets.ids}
+    later = [batch for batch, at in planned.items() if at >= time_ms]
+    if not later and view.is_planned:
+        raise SurgeryRefusedError(
+            f"There is nothing to rewind: no batch was planned at or after "
+            f"{format_timestamp(time_ms)}. Batch {view.newest_batch}, which is planned and not "
+            "committed, runs first on restart."
+        )
+    target = (later[0] if later else view.next_batch) - 1
+    possible = possible_targets(view)
+    if target in possible:
+        return target
+    if not possible:
+        raise SurgeryRefusedError("The checkpoint cannot be rewound to any batch.")
+    if target < possible[0]:
+        oldest = possible[0]
+        raise SurgeryRefusedError(
+            f"The checkpoint cannot be rewound to before {format_timestamp(time_ms)}: the oldest "
+            f"batch that it can be rewound to is {oldest}, planned at "
+            f"{format_timestamp(planned[oldest])}. The oldest possible time is "
+            f"{format_timestamp(planned[oldest] + 1)}."
+        )
+    require_target(view, target)
+    return target
+
+
+def _planned_at(view: CheckpointView, batch: int) -> int:
+    metadata = view.entry(batch).metadata
+    if metadata is None or not metadata.batch_timestamp_ms:
+        raise SurgeryRefusedError(
+            f"offsets/{batch} has no time. Use --to with the id of a batch instead."
+        )
+    return metadata.batch_timestamp_ms
 
 
 def recorded_partitions(entry: OffsetSeq) -> int | None:
