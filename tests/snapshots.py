@@ -70,7 +70,9 @@ def snapshot(**changes: Any) -> QuerySnapshot:
         "input_rows_per_second": 980.5,
         "processed_rows_per_second": 12_345.0,
         "sources": (
-            SourceSnapshot("Kafka[clicks]", '{"t":{"0":5}}', '{"t":{"0":9}}', "12", 9, 42),
+            SourceSnapshot(
+                "Kafka[clicks]", '{"t":{"0":5}}', '{"t":{"0":9}}', "12", 9, 42, 12.5, 3.5
+            ),
         ),
         "sink": "MemorySink",
         "checkpoint": "file:/checkpoints/clicks",

@@ -65,7 +65,7 @@ def test_a_narrow_terminal_shows_fewer_columns_uncut() -> None:
         state_memory_bytes=5 << 20,
     )
     headings = {}
-    for width in (60, 80, 100, 120):
+    for width in (60, 80, 100, 120, 140):
         lines = rendered(shown, width=width).splitlines()
         assert [line for line in lines if len(line) > width] == []
         assert not any("…" in line for line in lines)
@@ -81,6 +81,7 @@ def test_a_narrow_terminal_shows_fewer_columns_uncut() -> None:
     assert headings[80] == ["query", "batch", "lag", "last batch", "watermark", "state"]
     assert "rows/s processed" in headings[100]
     assert "phases" in headings[120]
+    assert {"phases", "lag time"} <= set(headings[140])
 
 
 def test_the_table_shows_errors_and_restarts() -> None:
@@ -123,9 +124,9 @@ def test_lines_show_each_batch_and_each_change_of_condition_once() -> None:
     view.show([snapshot(batches=(batch(0),))])
     view.show([snapshot(batches=(batch(0), batch(1)), condition="failed", error="boom")])
     assert stream.getvalue().splitlines() == [
-        "penstock: clicks batch 0: 1000 rows in 102 ms, 900 rows out, lag 42",
+        "penstock: clicks batch 0: 1000 rows in 102 ms, 900 rows out, lag 42, 12.5 s",
         "penstock: clicks is running",
-        "penstock: clicks batch 1: 1000 rows in 102 ms, 900 rows out, lag 42",
+        "penstock: clicks batch 1: 1000 rows in 102 ms, 900 rows out, lag 42, 12.5 s",
         "penstock: clicks is failed: boom",
     ]
 

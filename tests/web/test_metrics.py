@@ -85,6 +85,8 @@ def test_the_metrics_of_a_query(server: HttpServer, shown: Shown) -> None:
         "penstock_watermark_delay_seconds": 1000,
         "penstock_last_progress_timestamp_seconds": NOW - 2,
         "penstock_source_lag": 42,
+        "penstock_source_lag_seconds": 12.5,
+        "penstock_source_catch_up_seconds": 3.5,
         "penstock_trigger_age_seconds": 0,
         "penstock_batch_duration_seconds_count": 8,
     }

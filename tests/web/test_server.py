@@ -77,7 +77,8 @@ def test_the_data_of_the_page(server: WebServer) -> None:
     reply = request(server.port, "/api/queries")
     [query] = reply.json["queries"]
     assert query["label"] == "clicks"
-    assert query["lag"] == 42
+    assert (query["lag"], query["lagSeconds"]) == (42, 12.5)
+    assert query["sources"][0]["catchUpSeconds"] == 3.5
     assert query["inputRowsPerSecond"] is None
     assert query["watermarkBlocker"] == "seen_at of Kafka[views]"
     assert query["batches"][0]["phases"]["addBatch"] == 70

@@ -38,6 +38,18 @@ def duration(millis: float | None) -> str:
     return f"{millis:.0f} ms" if millis < 10_000 else f"{millis / 1000:.1f} s"
 
 
+def lag(snapshot: QuerySnapshot) -> str:
+    """The lag in the unit of the sources and, if it is known and not 0, in time: `4.1k, 12.0 s`."""
+    amount, time = count(snapshot.lag), lag_time(snapshot)
+    return f"{amount}, {time}" if snapshot.lag_seconds else amount
+
+
+def lag_time(snapshot: QuerySnapshot) -> str:
+    """The lag in time."""
+    seconds = snapshot.lag_seconds
+    return duration(None if seconds is None else seconds * 1000)
+
+
 def state(snapshot: QuerySnapshot) -> str:
     """Rows and memory of the state; `-` for a stateless query."""
     if snapshot.state_rows is None:

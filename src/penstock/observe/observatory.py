@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from penstock.checkpoint.timestamps import parse_timestamp
 from penstock.engine.error_text import one_line
 from penstock.engine.progress import NO_OUTPUT_ROWS, SourceProgress, StreamingQueryProgress
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.run_state import State
 from penstock.engine.stream_execution import StreamExecution
 from penstock.observe.histogram import Histogram
-from penstock.observe.lag import lag_between
+from penstock.observe.lag import SeenOffsets, catch_up_seconds, lag_between
 from penstock.observe.snapshot import (
     BatchSnapshot,
     Condition,
@@ -108,6 +109,8 @@ class _Entry:
         self._restarts: int = before._restarts + 1 if before else _restarts_of_process()
         self._sums: _Sums = before._sums if before else _Sums()
         self._error: str | None = before._error if before else None
+        self._seen: dict[int, SeenOffsets] = {}
+        self._ages_ms: tuple[int | None, ...] = ()
         self._final: QuerySnapshot | None = None
         self._restarting: str | None = None
 
@@ -123,6 +126,13 @@ class _Entry:
         self._last_progress_at = self._now()
         if _is_batch(progress):
             self._sums.add(progress)
+        at_ms = parse_timestamp(progress.timestamp)
+        self._ages_ms = tuple(
+            self._seen.setdefault(number, SeenOffsets()).age_ms(
+                at_ms, source.end_offset, source.latest_offset
+            )
+            for number, source in enumerate(progress.sources)
+        )
 
     def close(self) -> None:
         """Take the final snapshot of the run, which has ended, and release it."""
@@ -198,17 +208,25 @@ class _Entry:
 
     def _source_snapshots(self, last: StreamingQueryProgress | None) -> tuple[SourceSnapshot, ...]:
         text = self._shown
-        return tuple(
-            SourceSnapshot(
-                description=text(source.description),
-                start_offset=source.start_offset and text(source.start_offset),
-                end_offset=source.end_offset and text(source.end_offset),
-                latest_offset=source.latest_offset and text(source.latest_offset),
-                input_rows=source.num_input_rows,
-                lag=lag_between(source.end_offset, source.latest_offset),
+        sources = _sources(last)
+        ages_ms = self._ages_ms if len(self._ages_ms) == len(sources) else [None] * len(sources)
+        found = []
+        for source, age_ms in zip(sources, ages_ms, strict=True):
+            end, latest = source.end_offset, source.latest_offset
+            lag = lag_between(end, latest)
+            found.append(
+                SourceSnapshot(
+                    description=text(source.description),
+                    start_offset=source.start_offset and text(source.start_offset),
+                    end_offset=end and text(end),
+                    latest_offset=latest and text(latest),
+                    input_rows=source.num_input_rows,
+                    lag=lag,
+                    lag_seconds=None if age_ms is None else age_ms / 1000,
+                    catch_up_seconds=catch_up_seconds(end, lag, source.processed_rows_per_second),
+                )
             )
-            for source in _sources(last)
-        )
+        return tuple(found)
 
 
 class _Sums:

@@ -29,6 +29,11 @@ class SourceSnapshot:
     """A source in the last progress record.
 
     Offsets are JSON texts. `lag` is in the source's own unit, None if it is unknown.
+
+    `lag_seconds` is the time between the last moment at which the source is known to have had
+    nothing beyond `end_offset`, and the begin of the trigger; 0 if it had nothing beyond it then.
+    None if that moment was before this run. `catch_up_seconds` is the time that the lag takes at
+    the processing rate of the batch, without new input; for Kafka sources only.
     """
 
     description: str
@@ -37,6 +42,8 @@ class SourceSnapshot:
     latest_offset: str | None = None
     input_rows: int = 0
     lag: int | float | None = None
+    lag_seconds: float | None = None
+    catch_up_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,12 @@ class QuerySnapshot:
         lags = [source.lag for source in self.sources if source.lag is not None]
         return sum(lags) if lags else None
 
+    @property
+    def lag_seconds(self) -> float | None:
+        """The largest lag in time of a source; None if no source has one."""
+        lags = (source.lag_seconds for source in self.sources)
+        return max((lag for lag in lags if lag is not None), default=None)
+
     def _repr_html_(self) -> str:
         """The HTML that a notebook displays."""
         from penstock.observe.watch_html import html_snapshot
@@ -131,6 +144,7 @@ class QuerySnapshot:
         """A JSON-compatible dict with keys in camel case, as in Spark (`inputRowsPerSecond`)."""
         document: dict[str, Any] = to_json(self)
         document["label"], document["lag"] = self.label, self.lag
+        document["lagSeconds"] = self.lag_seconds
         blocker = self.watermark.blocker if self.watermark else None
         document["watermarkBlocker"] = None if blocker is None else blocker.label
         return document

@@ -101,7 +101,7 @@ def _row(snapshot: QuerySnapshot) -> str:
         figures.NOTHING if snapshot.batch_id is None else str(snapshot.batch_id),
         figures.count(snapshot.input_rows_per_second),
         figures.count(snapshot.processed_rows_per_second),
-        figures.count(snapshot.lag),
+        figures.lag(snapshot),
         f"{_bar(snapshot)} {figures.duration(snapshot.batch_duration_ms)}",
         figures.watermark(snapshot),
         figures.state(snapshot),

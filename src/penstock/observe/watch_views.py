@@ -126,6 +126,7 @@ _COLUMNS = (
     _Column("rows/s\nin", 2, lambda s: figures.count(s.input_rows_per_second), "right"),
     _Column("rows/s\nprocessed", 3, lambda s: figures.count(s.processed_rows_per_second), "right"),
     _Column("lag", 6, lambda s: figures.count(s.lag), "right"),
+    _Column("lag\ntime", 0, figures.lag_time, "right"),
     _Column("phases", 1, _phases),
     _Column("last\nbatch", 7, lambda s: figures.duration(s.batch_duration_ms), "right"),
     _Column("watermark", 8, figures.watermark),
@@ -194,7 +195,7 @@ def _line(snapshot: QuerySnapshot, batch: BatchSnapshot) -> str:
         parts.append(f"{batch.output_rows} rows out")
     if batch is snapshot.batches[-1]:
         if snapshot.lag is not None:
-            parts.append(f"lag {figures.count(snapshot.lag)}")
+            parts.append(f"lag {figures.lag(snapshot)}")
         if snapshot.watermark is not None:
             parts.append(f"watermark {figures.watermark(snapshot)}")
         if (blocker := figures.blocker(snapshot)) is not None:

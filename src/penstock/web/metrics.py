@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from penstock.observe.health import DEFAULT_STALL_SECONDS, check_health
 from penstock.observe.histogram import HistogramSnapshot
 from penstock.observe.observatory import snapshots
-from penstock.observe.snapshot import QuerySnapshot
+from penstock.observe.snapshot import QuerySnapshot, SourceSnapshot
 from penstock.web.http import HttpServer, Request, Response, host_is_expected, is_loopback
 
 _QUERY = ("query", "query_id")
@@ -160,16 +160,28 @@ def _condition_metric(queries: Sequence[QuerySnapshot]) -> Metric:
 
 
 def _per_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        "penstock_source_lag",
-        "Difference of the latest offset and the end of the last batch, in the source's unit.",
-        labels=(*_QUERY, "source", "description"),
-    )
-    for query in queries:
-        for number, source in enumerate(query.sources):
-            if source.lag is not None:
-                lag.add_metric([*_labels(query), str(number), source.description], source.lag)
-    yield lag
+    table: dict[str, tuple[str, Callable[[SourceSnapshot], float | None]]] = {
+        "lag": (
+            "Difference of the latest offset and the end of the last batch, in the source's unit.",
+            lambda s: s.lag,
+        ),
+        "lag_seconds": (
+            "Time since the source had nothing beyond the end of the last batch.",
+            lambda s: s.lag_seconds,
+        ),
+        "catch_up_seconds": (
+            "Time to process the lag at the rate of the last batch, for Kafka.",
+            lambda s: s.catch_up_seconds,
+        ),
+    }
+    for name, (help_text, value) in table.items():
+        labels = (*_QUERY, "source", "description")
+        family = GaugeMetricFamily(f"penstock_source_{name}", help_text, labels=labels)
+        for query in queries:
+            for number, source in enumerate(query.sources):
+                if (figure := value(source)) is not None:
+                    family.add_metric([*_labels(query), str(number), source.description], figure)
+        yield family
 
 
 def _last_progress(query: QuerySnapshot) -> float | None:
