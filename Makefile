@@ -14,6 +14,7 @@ SPARK ?=
 VENV := .venv$(addprefix -,$(SPARK))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+REAL_STAMP := $(VENV)/.installed-real
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.installed
 DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -32,8 +33,8 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all core matrix upgrades test-install test-pyspark test-web \
-	simulate crash bench soak demo docs clean
+.PHONY: help setup check test test-all test-real core matrix upgrades test-install test-pyspark test-web \
+	simulate crash bench soak demo demo-kafka docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +52,9 @@ test: setup ## all tests but the slow ones, with branch coverage of engine and c
 
 test-all: setup ## all tests, with every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
+
+test-real: $(REAL_STAMP) ## jobs on Kafka and PostgreSQL; needs Maven. KILLS=20: kills of each kind
+	$(BIN)/python -m pytest tests/real $(if $(filter command line environment,$(origin KILLS)),--kills $(KILLS)) $(ARGS)
 
 core: setup ## the tests that every Spark line must pass before a merge: make core SPARK=4.0
 	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)
@@ -85,12 +89,15 @@ soak: setup ## run N batches of one query, 20,000 by default, and check for leak
 demo: setup ## a stream from start to recovery, narrated
 	$(BIN)/python examples/demo.py
 
+demo-kafka: $(REAL_STAMP) ## the same from a Kafka topic, with a broker of its own; needs Maven
+	$(BIN)/python -m tests.real.with_kafka examples/demo_kafka.py
+
 docs: $(DOCS_STAMP) ## build the documentation in site/; needs neither Spark nor Java
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
 	@echo "site/index.html is the first page. With search: $(PYTHON) -m http.server -d site"
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(DOCS_VENV) build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(DOCS_VENV) .parts build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
@@ -99,6 +106,10 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable '.[dev]' $(PYSPARK)
 	@$(WHICH_JAVA) 2>/dev/null || { $(PIP) --editable '.[java]' && $(WHICH_JAVA); }
+	@touch $@
+
+$(REAL_STAMP): $(STAMP)
+	@$(PIP) --editable '.[real]'
 	@touch $@
 
 $(DOCS_STAMP): pyproject.toml constraints.txt

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.api.quiet_session import SHORT_LIVED_JVM
-from penstock.spark.jvm.java_home import prepare_environment
 from penstock.spark.jvm.lines import version_number
+from tests.sessions import start_session
 
 # For every JVM that the tests start, in child processes too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
@@ -43,18 +43,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session of a test run. Tests that change settings use `spark.newSession()`."""
-    prepare_environment()
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("penstock-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "OFF")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
+    session = start_session(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()
 

@@ -158,7 +158,7 @@ def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
         except subprocess.TimeoutExpired:
             raise RunFailedError(f"a run did not end in {PATIENCE:g} s; see {work.log}") from None
     if code not in (0, -signal.SIGKILL) or (kill is None and code != 0):
-        raise RunFailedError(f"a run ended with {code}:\n{_tail(work.log)}")
+        raise RunFailedError(f"a run ended with {code}:\n{tail(work.log)}")
     if isinstance(kill, AtPoint) and code == 0:
         raise RunFailedError(f"a run did not pass {where}, where it was to be killed")
     return code != 0
@@ -222,16 +222,21 @@ def _where(work: Workspace, point: FaultPoint) -> str:
 
 def _violations_after_kill(pipeline: Pipeline, work: Workspace) -> list[str]:
     """The violations after a kill."""
-    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
+    problems = log_violations(_entries(work, "offsets"), _entries(work, "commits"))
+    # Also for windows: one is emitted when the watermark has passed it and all its rows are read.
+    if extra := _written(work) - pipeline.expected(work):
+        problems.append(f"{extra.total()} rows twice or wrong: {some(extra)}")
+    return problems
+
+
+def log_violations(offsets: Sequence[int], commits: Sequence[int]) -> list[str]:
+    """What is wrong with the batches of the two logs, at any time."""
     problems = []
     for log, entries in (("offsets", offsets), ("commits", commits)):
-        if entries and entries != list(range(entries[0], entries[-1] + 1)):
+        if entries and list(entries) != list(range(entries[0], entries[-1] + 1)):
             problems.append(f"{log} has gaps: {entries}")
     if max(offsets, default=-1) - max(commits, default=-1) not in (0, 1):
         problems.append(f"planned are {offsets}, committed are {commits}")
-    # Also for windows: one is emitted when the watermark has passed it and all its rows are read.
-    if extra := _written(work) - pipeline.expected(work):
-        problems.append(f"{extra.total()} rows twice or wrong: {_some(extra)}")
     return problems
 
 
@@ -243,7 +248,7 @@ def _violations_at_end(pipeline: Pipeline, work: Workspace) -> list[str]:
     if offsets[-RETAINED_BATCHES:] != commits[-RETAINED_BATCHES:]:
         problems.append(f"not every planned batch is committed: {offsets} and {commits}")
     if lost := expected - written:
-        problems.append(f"{lost.total()} rows lost: {_some(lost)}")
+        problems.append(f"{lost.total()} rows lost: {some(lost)}")
     return problems
 
 
@@ -258,10 +263,12 @@ def _entries(work: Workspace, log: str) -> list[int]:
     return []
 
 
-def _some(rows: object) -> str:
+def some(rows: object) -> str:
+    """The beginning of a text about rows."""
     text = str(rows)
     return text if len(text) < 200 else f"{text[:200]}..."
 
 
-def _tail(log: Path) -> str:
+def tail(log: Path) -> str:
+    """The last lines of a log."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-30:])

@@ -14,7 +14,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +32,26 @@ ROWS_PER_FILE = 40
 SECONDS_PER_FILE = 300
 WINDOW_SECONDS = 600
 BEGINNING = 1_700_000_000 // WINDOW_SECONDS * WINDOW_SECONDS
+FAR_FUTURE = BEGINNING + 10_000_000
 RETAINED_BATCHES = 2
 """So few that entries of the logs are purged in a short run, too."""
 
 Rows = Counter[tuple[int, ...]]
+Row = dict[str, int]
+IdAndTime = tuple[int, int]
+
+
+def make_rows(number: int) -> tuple[list[Row], list[Row]]:
+    """The rows of the left and of the right file with a number, the same in every run."""
+    chance = random.Random(number)
+    ids = range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE)
+    start = BEGINNING + number * SECONDS_PER_FILE
+    times = range(start, start + SECONDS_PER_FILE)
+    left = [{"id": i, "at": chance.choice(times)} for i in ids]
+    # each left row matches none, one or two of these, at most two files later
+    earlier = range(max(ids[0] - 2 * ROWS_PER_FILE, 0), ids[-1] + 1)
+    partners = chance.sample(earlier, ROWS_PER_FILE // 2)
+    return left, [{"id": i, "at": start + chance.randrange(300)} for i in partners]
 
 
 class Workspace:
@@ -55,25 +71,17 @@ class Workspace:
         """Add a number of input files on either side; their rows depend on the file numbers."""
         first = len(list(self.left.glob("*.json")))
         for number in range(first, first + count):
-            chance = random.Random(number)
-            ids = range(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE)
-            start = BEGINNING + number * SECONDS_PER_FILE
-            times = range(start, start + SECONDS_PER_FILE)
-            self._put(self.left, number, [_row(i, chance.choice(times)) for i in ids])
-            # each left row matches none, one or two of these, at most two files later
-            earlier = range(max(ids[0] - 2 * ROWS_PER_FILE, 0), ids[-1] + 1)
-            partners = chance.sample(earlier, ROWS_PER_FILE // 2)
-            self._put(
-                self.right, number, [_row(i, start + chance.randrange(300)) for i in partners]
-            )
+            left, right = make_rows(number)
+            self._put(self.left, number, left)
+            self._put(self.right, number, right)
 
     def close(self) -> None:
         """Add a last row in the far future, so that the watermark passes all others."""
         number = len(list(self.left.glob("*.json")))
         for side, far_id in ((self.left, -1), (self.right, -2)):
-            self._put(side, number, [_row(far_id, BEGINNING + 10_000_000)])
+            self._put(side, number, [{"id": far_id, "at": FAR_FUTURE}])
 
-    def rows(self, side: Path) -> Iterator[tuple[int, int]]:
+    def rows(self, side: Path) -> Iterator[IdAndTime]:
         """The (id, time) of the rows of a side, without the last row of `close`."""
         for path in sorted(side.glob("*.json")):
             for row in map(json.loads, path.read_text().splitlines()):
@@ -82,29 +90,13 @@ class Workspace:
 
     def written(self) -> Rows:
         """The rows of the output, from the files that are in its log."""
-        log = CompactibleLog.scan(self.table / "_spark_metadata")
-        missing = log.missing_up_to(log.newest)
-        if missing:
-            raise AssertionError(f"the log of the sink lacks {missing}")
-        rows: Rows = Counter()
-        for number in sorted(log.files, reverse=True):
-            for line in log.entry_lines(number):
-                file = json.loads(line)["path"].removeprefix("file://")
-                table = pyarrow.parquet.ParquetFile(file).read()
-                rows.update(tuple(row.values()) for row in table.to_pylist())
-            if log.is_compact(number):
-                break
-        return rows
+        return written_files(self.table)
 
-    def _put(self, side: Path, number: int, rows: list[dict[str, int]]) -> None:
+    def _put(self, side: Path, number: int, rows: list[Row]) -> None:
         hidden = self.root / f"{number:04d}.json"
         hidden.write_text("\n".join(map(json.dumps, rows)))
         os.utime(hidden, (BEGINNING + number, BEGINNING + number))
         hidden.rename(side / hidden.name)
-
-
-def _row(number: int, at: int) -> dict[str, int]:
-    return {"id": number, "at": at}
 
 
 @dataclass(frozen=True)
@@ -116,38 +108,27 @@ class Pipeline:
     expected: Callable[[Workspace], Rows]
 
 
-def _read(spark: SparkSession, side: Path) -> DataFrame:
-    reader = spark.readStream.schema("id long, at long").option("maxFilesPerTrigger", 1)
-    rows = reader.json(str(side)).withColumn("at", F.timestamp_seconds("at"))
-    return rows.withWatermark("at", "30 minutes")
+def with_event_time(rows: DataFrame) -> DataFrame:
+    """Rows with the columns id and at, in seconds, with a watermark."""
+    return rows.withColumn("at", F.timestamp_seconds("at")).withWatermark("at", "30 minutes")
 
 
-def _stateless(spark: SparkSession, work: Workspace) -> DataFrame:
-    seconds = F.unix_timestamp("at").alias("at")
-    return _read(spark, work.left).where("id >= 0").select("id", seconds)
+def stateless(rows: DataFrame) -> DataFrame:
+    """The rows without the last one, which only closes the windows."""
+    return rows.where("id >= 0").select("id", F.unix_timestamp("at").alias("at"))
 
 
-def _expected_stateless(work: Workspace) -> Rows:
-    return Counter(work.rows(work.left))
-
-
-def _windowed(spark: SparkSession, work: Workspace) -> DataFrame:
-    windows = _read(spark, work.left).groupBy(F.window("at", f"{WINDOW_SECONDS} seconds"))
+def windowed(rows: DataFrame) -> DataFrame:
+    """The number of rows and the sum of their ids per window."""
+    windows = rows.groupBy(F.window("at", f"{WINDOW_SECONDS} seconds"))
     return windows.agg(F.count("*").alias("rows"), F.sum("id").alias("sum")).select(
         F.unix_timestamp("window.start").alias("start"), "rows", "sum"
     )
 
 
-def _expected_windowed(work: Workspace) -> Rows:
-    windows: dict[int, list[int]] = {}
-    for number, at in work.rows(work.left):
-        windows.setdefault(at // WINDOW_SECONDS * WINDOW_SECONDS, []).append(number)
-    return Counter((start, len(ids), sum(ids)) for start, ids in windows.items())
-
-
-def _joined(spark: SparkSession, work: Workspace) -> DataFrame:
-    left = _read(spark, work.left).alias("l")
-    right = _read(spark, work.right).alias("r")
+def joined(left_rows: DataFrame, right_rows: DataFrame) -> DataFrame:
+    """The pairs of rows with the same id that are at most an hour apart."""
+    left, right = left_rows.alias("l"), right_rows.alias("r")
     near = "l.id = r.id AND r.at >= l.at - INTERVAL 1 HOUR AND r.at <= l.at + INTERVAL 1 HOUR"
     return left.join(right, F.expr(near)).select(
         F.col("l.id").alias("id"),
@@ -156,17 +137,60 @@ def _joined(spark: SparkSession, work: Workspace) -> DataFrame:
     )
 
 
-def _expected_joined(work: Workspace) -> Rows:
-    times = dict(work.rows(work.left))
-    return Counter((number, times[number], at) for number, at in work.rows(work.right))
+def expected_windows(rows: Iterable[IdAndTime]) -> Rows:
+    """The rows of `windowed`."""
+    windows: dict[int, list[int]] = {}
+    for number, at in rows:
+        windows.setdefault(at // WINDOW_SECONDS * WINDOW_SECONDS, []).append(number)
+    return Counter((start, len(ids), sum(ids)) for start, ids in windows.items())
+
+
+def expected_pairs(left: Iterable[IdAndTime], right: Iterable[IdAndTime]) -> Rows:
+    """The rows of `joined`."""
+    times = dict(left)
+    return Counter((number, times[number], at) for number, at in right)
+
+
+def written_files(table: Path) -> Rows:
+    """The rows of the files that are in the log of Spark's file sink."""
+    log = CompactibleLog.scan(table / "_spark_metadata")
+    missing = log.missing_up_to(log.newest)
+    if missing:
+        raise AssertionError(f"the log of the sink lacks {missing}")
+    rows: Rows = Counter()
+    for number in sorted(log.files, reverse=True):
+        for line in log.entry_lines(number):
+            file = json.loads(line)["path"].removeprefix("file://")
+            table_of_file = pyarrow.parquet.ParquetFile(file).read()
+            rows.update(tuple(row.values()) for row in table_of_file.to_pylist())
+        if log.is_compact(number):
+            break
+    return rows
+
+
+def _read(spark: SparkSession, side: Path) -> DataFrame:
+    reader = spark.readStream.schema("id long, at long").option("maxFilesPerTrigger", 1)
+    return with_event_time(reader.json(str(side)))
 
 
 PIPELINES = {
     pipeline.name: pipeline
     for pipeline in (
-        Pipeline("stateless", _stateless, _expected_stateless),
-        Pipeline("windowed", _windowed, _expected_windowed),
-        Pipeline("joined", _joined, _expected_joined),
+        Pipeline(
+            "stateless",
+            lambda spark, work: stateless(_read(spark, work.left)),
+            lambda work: Counter(work.rows(work.left)),
+        ),
+        Pipeline(
+            "windowed",
+            lambda spark, work: windowed(_read(spark, work.left)),
+            lambda work: expected_windows(work.rows(work.left)),
+        ),
+        Pipeline(
+            "joined",
+            lambda spark, work: joined(_read(spark, work.left), _read(spark, work.right)),
+            lambda work: expected_pairs(work.rows(work.left), work.rows(work.right)),
+        ),
     )
 }
 

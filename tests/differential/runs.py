@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from enum import Enum
@@ -222,15 +222,27 @@ def prepare(program: Program, spark: SparkSession) -> SparkSession:
     return session
 
 
-def run_in_lock_step(program: Program, spark: SparkSession, root: Path) -> dict[Engine, Run]:
-    """Run a program on both engines, round by round, on the same input files."""
+Arrival = Callable[[int, int], None]
+"""Makes the input of round `number` of `rounds` available: `arrival(number, rounds)`."""
+
+
+def files_of(program: Program, directory: Path) -> Arrival:
+    """Writes the input files of a program."""
+    return lambda number, rounds: arrive(directory, program.inputs, program.format, number, rounds)
+
+
+def run_in_lock_step(
+    program: Program, spark: SparkSession, root: Path, arrival: Arrival | None = None
+) -> dict[Engine, Run]:
+    """Run a program on both engines, round by round, on the same input; by default its files."""
     session = prepare(program, spark)
+    arrival = arrival or files_of(program, root / "input")
     runs = {
         engine: Run(program, session, root / "input", root / engine.name.lower())
         for engine in Engine
     }
     for number in range(program.rounds):
-        arrive(root / "input", program.inputs, program.format, number, program.rounds)
+        arrival(number, program.rounds)
         for engine, run in runs.items():
             run.run_round(engine)
     return runs

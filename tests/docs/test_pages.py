@@ -25,7 +25,10 @@ GOLDEN = ROOT / "tests" / "golden" / "spark-4.3.0" / "windowed"
 # Which test runs the blocks of a page.
 WITH_SPARK = ["index.md", "run.md", "operate.md", "engine.md"]
 WITHOUT_SPARK = ["checkpoint.md"]
-ELSEWHERE = ["testing.md"]  # test_testing_docs.py
+ELSEWHERE = [
+    "testing.md",  # test_testing_docs.py
+    "kafka.md",  # tests/real/test_kafka_docs.py, with a broker
+]
 
 
 def test_every_page_with_executed_blocks_is_run_by_a_test() -> None:

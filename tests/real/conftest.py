@@ -1,0 +1,89 @@
+"""Fixtures: servers that run for the whole test run, and a session with the connectors' jars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.real.jars import kafka_connector, postgres_driver, spark_jars
+from tests.real.kafka import KafkaBroker
+from tests.real.postgres import PostgresServer
+from tests.real.reports import REPORTS
+from tests.real.topics import Topics, new_name
+from tests.sessions import start_session
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=3,
+        help="how many times each pipeline's process is killed, and how many times its JVM",
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that the tests have reported."""
+    if REPORTS:
+        terminalreporter.section("figures")
+        for line in REPORTS:
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """The number of kills of each kind."""
+    count: int = request.config.getoption("--kills")
+    return count
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of the test run, with the connectors."""
+    conf = {"spark.jars": spark_jars(kafka_connector(), postgres_driver())}
+    session = start_session(tmp_path_factory.mktemp("warehouse"), conf)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker. A test that stops it uses `own_broker`."""
+    server = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker of one test, which may stop, kill and start it."""
+    server = KafkaBroker(tmp_path_factory.mktemp("own-kafka"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def topics(broker: KafkaBroker) -> Topics:
+    """The topics of the broker."""
+    return Topics(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(topics: Topics) -> str:
+    """The name of a new topic with two partitions."""
+    name = new_name("topic")
+    topics.create(name, 2)
+    return name
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A running PostgreSQL server."""
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    server.start()
+    yield server
+    server.remove()
