@@ -35,10 +35,11 @@ from penstock.engine.triggers import OneTimeTrigger
 from penstock.errors import CheckpointError, MissingBatchError, UnsupportedError
 from penstock.spark.replay.bisected_batch import BisectedBatch, location_of
 from penstock.spark.sinks.sink_factory import SinkRequest
+from penstock.spark.sources.kafka_groups import CONSUMER_GROUP
 from penstock.spark.start import StartRequest
 
 _CHECKPOINT = "checkpointLocation"
-_NOT_FOR_TRIALS = {"checkpointlocation", "queryname"}
+_NOT_FOR_TRIALS = {"checkpointlocation", "queryname", CONSUMER_GROUP.lower()}
 
 
 class Bisection:

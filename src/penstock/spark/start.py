@@ -32,6 +32,7 @@ from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStrea
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sinks.sink_log import SKIP_KNOWN_BATCHES
 from penstock.spark.sinks.sink_names import require_sink_name
+from penstock.spark.sources.kafka_groups import CONSUMER_GROUP, KafkaGroupReporter
 
 _logger = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ def open_query(
     )
     name = request.sink.option("queryName")
     verify = session.settings.verify_metadata_exists
+    group = request.sink.option(CONSUMER_GROUP)
+    reporters = [KafkaGroupReporter(session, group)] if group else []
     execution = StreamExecution(
         identity=open_checkpoint(checkpoint, name, request.faults, verify=verify),
         session=session,
@@ -105,7 +108,7 @@ def open_query(
             request.sink.options, *source_options(jvm, spec.analyzed)
         ),
         on_started=lambda: _show_memory_table(choice, name),
-        observers=observers,
+        observers=[*observers, *reporters],
     )
     execution.reporter.observe(session.show_progress)
     return execution

@@ -170,7 +170,7 @@ class _Binder:
         if leaf.reads_files:
             path = self._session.direct(path)
         jsource = self._jplan.openV1(leaf.index, self._session.jsession, path)
-        source = JvmSource(self._jvm, jsource)
+        source = JvmSource(self._jvm, jsource, leaf.options)
         _logger.info(
             "Using Source [%s] from %s named '%s' %s",
             source,
@@ -190,7 +190,8 @@ class _Binder:
                 leaf.source_name,
                 leaf.provider,
             )
-            stream = JvmMicroBatchStream(self._jvm, self._jplan.openV2(leaf.index, path))
+            jstream = self._jplan.openV2(leaf.index, path)
+            stream = JvmMicroBatchStream(self._jvm, jstream, leaf.options)
             return V2Leaf(self._jplan, leaf, stream)
         if not leaf.has_v1_source:
             raise UnsupportedError(

@@ -205,6 +205,11 @@ public class Start {
         return session.sessionState().conf().streamingProgressRetention();
     }
 
+    /** A client that commits offsets to consumer groups, until `close`. */
+    public KafkaGroup kafkaGroup(Object stream, String options) throws Throwable {
+        return new KafkaGroup(stream, options);
+    }
+
     /** Registers gauges in the metrics system of an application, until `remove`. */
     public QueryGauges gauges(SparkContext context, String name) throws Throwable {
         return new QueryGauges(metricsSystem(context), name);

@@ -66,7 +66,7 @@ _FILE_SINK = _ANY_FILES | _names("maxRecordsPerFile partitionOverwriteMode reten
 
 _WRITER = _names(
     "asyncProgressTrackingCheckpointIntervalMs asyncProgressTrackingEnabled checkpointLocation "
-    "path queryName"
+    "kafkaConsumerGroup path queryName"
 )
 """The options that the writer reads for every sink."""
 

@@ -54,9 +54,11 @@ class V1Data:
 class _JvmStream(DataStream):
     """The common part of V1 and V2 streams."""
 
-    def __init__(self, jvm: Jvm, jstream: Any) -> None:
+    def __init__(self, jvm: Jvm, jstream: Any, options: Mapping[str, str] | None = None) -> None:
+        """`options` are those that the source was read with."""
         self._jvm = jvm
         self.jstream = jstream
+        self.options = options or {}
         self._description, *abilities = fields_of(jvm.java.start.describeStream(jstream))
         (
             self._admission_control,
