@@ -28,6 +28,7 @@ WITHOUT_SPARK = ["checkpoint.md"]
 ELSEWHERE = [
     "testing.md",  # test_testing_docs.py
     "kafka.md",  # tests/real/test_kafka_docs.py, with a broker
+    "cluster.md",  # tests/real/test_cluster.py
 ]
 
 
