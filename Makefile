@@ -53,8 +53,12 @@ test: setup ## all tests but the slow ones, with branch coverage of engine and c
 test-all: setup ## all tests, with every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
 
-test-real: $(REAL_STAMP) ## jobs on Kafka, PostgreSQL and a cluster; needs Maven. KILLS=20: kills of each kind
+test-real: $(REAL_STAMP) ## jobs on Kafka, PostgreSQL, Delta, Iceberg and a cluster; needs Maven. KILLS=20: kills of each kind
 	$(BIN)/python -m pytest tests/real $(if $(filter command line environment,$(origin KILLS)),--kills $(KILLS)) $(ARGS)
+ifeq ($(SPARK)$(ARGS),)  # Delta and Iceberg, on the newest line that has them
+	$(MAKE) test-real SPARK=4.2 ARGS="-m delta"
+	$(MAKE) test-real SPARK=4.1 ARGS="-m iceberg"
+endif
 
 core: setup ## the tests that every Spark line must pass before a merge: make core SPARK=4.0
 	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)

@@ -169,6 +169,7 @@ class Run:
     def _comparable(self, progress: dict[str, Any]) -> list[str]:
         """A progress record as lines of JSON, with measurements replaced by their types."""
         text = json.dumps(progress).replace(str(self.root), "<root>")
+        text = text.replace(self.outlet.name, "<output>")  # the description of a table has it
         progress = json.loads(_OBJECT_ID.sub("@_", text))
         return json.dumps(_timeless(progress), indent=1).splitlines()
 

@@ -29,6 +29,8 @@ ELSEWHERE = [
     "testing.md",  # test_testing_docs.py
     "kafka.md",  # tests/real/test_kafka_docs.py, with a broker
     "cluster.md",  # tests/real/test_cluster.py
+    "delta.md",  # tests/real/test_lake_docs.py, on a line of Spark that has Delta
+    "iceberg.md",  # the same, for Iceberg
 ]
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.real.jars import kafka_connector, postgres_driver, spark_jars
+from tests.real.jars import installed_line, kafka_connector, postgres_driver, spark_jars
 from tests.real.kafka import KafkaBroker
+from tests.real.lakehouses import LAKEHOUSES, available, lakehouse_jars, lakehouse_settings
 from tests.real.postgres import PostgresServer
 from tests.real.reports import REPORTS
 from tests.real.topics import Topics, new_name
@@ -22,6 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=3,
         help="how many times each pipeline's process is killed, and how many times its JVM",
     )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the installed line of Spark has no jars for: `pytest.mark.delta`."""
+    for name, lines in LAKEHOUSES.items():
+        if item.get_closest_marker(name) is not None and name not in available():
+            have = " or ".join(lines)
+            pytest.skip(f"{name} has no jars for Spark {installed_line()}, but for {have}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -41,8 +50,11 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session of the test run, with the connectors."""
-    conf = {"spark.jars": spark_jars(kafka_connector(), postgres_driver())}
+    """The session of the test run, with the connectors that this line of Spark has."""
+    lakehouses = available()
+    jars = spark_jars(kafka_connector(), postgres_driver(), lakehouse_jars(*lakehouses))
+    settings = lakehouse_settings(tmp_path_factory.mktemp("lake"), *lakehouses)
+    conf = {"spark.jars": jars, **settings}
     session = start_session(tmp_path_factory.mktemp("warehouse"), conf)
     yield session
     session.stop()
