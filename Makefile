@@ -17,6 +17,8 @@ STAMP := $(VENV)/.installed
 REAL_STAMP := $(VENV)/.installed-real
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.installed
+STORES_VENV := .venv-stores
+STORES_STAMP := $(STORES_VENV)/.installed
 DOCS_NEEDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print("\n".join(project["optional-dependencies"]["docs"]))
 CONSTRAINTS := $(firstword $(wildcard constraints-$(SPARK).txt) constraints.txt)
@@ -33,8 +35,8 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all test-real core matrix upgrades test-install test-pyspark test-web \
-	simulate crash bench soak demo demo-kafka docs clean
+.PHONY: help setup check test test-all test-real test-stores core matrix upgrades test-install test-pyspark test-web \
+	simulate crash bench bench-store soak demo demo-kafka docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +61,9 @@ ifeq ($(SPARK)$(ARGS),)  # Delta and Iceberg, on the newest line that has them
 	$(MAKE) test-real SPARK=4.2 ARGS="-m delta"
 	$(MAKE) test-real SPARK=4.1 ARGS="-m iceberg"
 endif
+
+test-stores: setup $(STORES_STAMP) ## checkpoints on S3 and HDFS: requests, races, faults; needs Maven
+	$(BIN)/python -m pytest tests/stores $(ARGS)
 
 core: setup ## the tests that every Spark line must pass before a merge: make core SPARK=4.0
 	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)
@@ -87,6 +92,9 @@ crash: setup ## kill real pipelines on real Spark N times, 50 by default; SEED t
 bench: setup ## compare with Spark's own engine, as ratios; QUICK=1 for a short run
 	$(BIN)/python bench/run.py
 
+bench-store: setup $(STORES_STAMP) ## requests and time of a batch on S3, with both engines; needs Maven
+	PYTHONPATH=. $(BIN)/python bench/store.py
+
 soak: setup ## run N batches of one query, 20,000 by default, and check for leaks
 	$(BIN)/python -m tests.soak $(if $(filter command line environment,$(origin N)),$(N),20000)
 
@@ -101,7 +109,7 @@ docs: $(DOCS_STAMP) ## build the documentation in site/; needs neither Spark nor
 	@echo "site/index.html is the first page. With search: $(PYTHON) -m http.server -d site"
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(DOCS_VENV) .parts build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(DOCS_VENV) $(STORES_VENV) .parts build dist site .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
@@ -114,6 +122,12 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 
 $(REAL_STAMP): $(STAMP)
 	@$(PIP) --editable '.[real]'
+	@touch $@
+
+$(STORES_STAMP): constraints-stores.txt
+	@$(CHECK_PYTHON)
+	@test -x $(STORES_VENV)/bin/python || $(PYTHON) -m venv $(STORES_VENV)
+	@$(STORES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-stores.txt
 	@touch $@
 
 $(DOCS_STAMP): pyproject.toml constraints.txt

@@ -148,7 +148,8 @@ class Checker:
 
     def progress_reported(self, life: Life, batch_id: int) -> None:
         """Progress of a batch is posted: it must be committed and not yet posted (rule 10)."""
-        if batch_id > self.ledger.latest_commit or batch_id in self.book.reported:
+        done = self.ledger.latest_commit + self.book.commit_is_lost
+        if batch_id > done or batch_id in self.book.reported:
             raise self.book.violated(
                 life,
                 f"progress is reported for batch {batch_id}, but the last that is done is "

@@ -38,7 +38,7 @@ class Life(FaultInjector):
         self.dead = False
         self.stopped = False
         self.sees_stale_listing = False
-        self.take_checkpoint_away: Callable[[FaultKind], None] = lambda kind: None
+        self.take_checkpoint_away: Callable[[Fault], None] = lambda fault: None
         self.execution: StreamExecution | None = None
         self.injected: list[Fault] = []
         self.passed: list[tuple[str, int]] = []
@@ -72,7 +72,7 @@ class Life(FaultInjector):
     def _strike(self, fault: Fault) -> FaultKind | None:
         self.injected.append(fault)
         if fault.kind.takes_checkpoint_away:
-            self.take_checkpoint_away(fault.kind)
+            self.take_checkpoint_away(fault)
             return None
         match fault.kind:
             case FaultKind.RAISE:

@@ -16,6 +16,9 @@ from tests.simulation.rulebook import Mode, Rulebook
 from tests.simulation.schedule import FaultKind
 from tests.simulation.sites import SWALLOWED_AT
 
+_OF_RIVALS = (FaultKind.RIVAL, FaultKind.RIVAL_UNANSWERED)
+_OF_ONE_REQUEST = (FaultKind.EIO, FaultKind.EIO_AFTER, FaultKind.REPEATED)
+
 
 def _is_refusal(failure: BaseException | None) -> bool:
     return isinstance(failure, ConcurrentUpdateError)
@@ -71,17 +74,27 @@ class OutcomeRules:
         raised = [f for f in life.injected if f.kind is FaultKind.RAISE]
         if raised and raised[0].site not in SWALLOWED_AT and failure is None:
             self._fail(life, f"the error injected at {raised[0].site} was swallowed")
-        rivals = [f for f in life.injected if f.kind is FaultKind.RIVAL]
+        rivals = [f for f in life.injected if f.kind in _OF_RIVALS]
         if rivals and life.injected[-1] is rivals[-1] and not _is_refusal(failure):
             self._fail(life, f"another run wrote the file of {rivals[-1].site}; went on (rule 3)")
+        self._check_unanswered(life, failure)
         hung = [f for f in life.injected if f.kind is FaultKind.HANG]
         if hung and isinstance(failure, InterruptedCallError):
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
 
+    def _check_unanswered(self, life: Life, failure: BaseException | None) -> None:
+        """A single request to a store that fails, done or not, does not make the query fail."""
+        if not self._book.shape.on_object_store or failure is None or len(life.injected) != 1:
+            return
+        fault = life.injected[0]
+        if fault.kind in _OF_ONE_REQUEST and fault.site.startswith("create_"):
+            self._fail(life, f"one request failed at {fault.site}, and the query says {failure!r}")
+
     def _check_loss(self, life: Life, failure: BaseException | None) -> None:
         """A replaced checkpoint is detected at the next write, if there is one."""
         is_only_fault = all(fault.kind.takes_checkpoint_away for fault in life.injected)
-        if self._book.checkpoint_away is None or not is_only_fault:
+        is_gone = self._book.checkpoint_away is not None and not self._book.commit_is_lost
+        if not is_gone or not is_only_fault:
             return
         if failure is None:
             if self._book.mode is not Mode.CONTINUOUS or life.is_last:

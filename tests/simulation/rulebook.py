@@ -30,6 +30,7 @@ class Rulebook:
         self.ledger = ledger
         self.violations: list[str] = []
         self.checkpoint_away: FaultKind | None = None
+        self.commit_is_lost = False
 
     def run_starts(self, life: Life) -> None:
         ledger = self.ledger
@@ -41,6 +42,7 @@ class Rulebook:
         self.requested: set[tuple[int, int, int]] = set()
         self.reported: set[int] = set()
         self.checkpoint_away = None
+        self.commit_is_lost = False
         self.decided: list[int] = []
         self.written_here: set[int] = set()
         self._seen: dict[int, int] = {}

@@ -30,6 +30,11 @@ class FaultKind(str, Enum):
     TORN_TEMPORARY = "torn-temporary"  # the process ends with half a temporary file
     STALE = "stale"  # the listing is outdated
     RIVAL = "rival"  # another run of the query has just written the file
+    REPEATED = "repeated"  # a store's client repeats a request that was done, and is refused
+    RIVAL_UNANSWERED = "rival-unanswered"  # as rival, and the store's answer is lost
+    STORM = "storm"  # from here on no request of this process is done
+    STORM_AFTER = "storm-after"  # this request is done, and none after it; no answer comes
+    KILL_AFTER = "kill-after"  # the request is done, and the process ends before the answer
     GONE = "gone"  # the checkpoint's directory is missing until the end of the run
     EMPTIED = "emptied"  # it is replaced by an empty directory
     OLDER = "older"  # it is replaced by a copy without the newest batch
@@ -111,7 +116,7 @@ class QueryShape:
     """The query and its settings.
 
     `watermark_policy` is None for a stateless query. `repeats_first` puts the first source into
-    the plan a second time, as a self-union does.
+    the plan a second time, as a self-union does. `on_object_store` is where its checkpoint is.
     """
 
     sources: tuple[SourceShape, ...]
@@ -120,6 +125,7 @@ class QueryShape:
     no_data_batches: bool = True
     available_now_wrapper: bool = False
     repeats_first: bool = False
+    on_object_store: bool = False
 
     @property
     def is_stateful(self) -> bool:
@@ -169,6 +175,7 @@ _FLAGS = {
     "nodata": "no_data_batches",
     "wrapper": "available_now_wrapper",
     "twice": "repeats_first",
+    "store": "on_object_store",
 }
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.checkpoint import CheckpointDirectory
+from penstock.checkpoint import CheckpointDirectory, CheckpointFiles
 from penstock.engine.opening import open_checkpoint
 from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_execution import StreamExecution
@@ -24,6 +24,7 @@ from tests.simulation.life import Killed, Life
 from tests.simulation.plan import SimulatedPlan
 from tests.simulation.schedule import Fault, Run, Schedule, TriggerKind
 from tests.simulation.session import SimulatedSession
+from tests.simulation.store import SimulatedStore, SimulatedStoreFiles
 from tests.simulation.world import World
 
 _TRIGGERS: dict[TriggerKind, Trigger] = {
@@ -148,10 +149,16 @@ def _rest(world: World, life: Life) -> None:
         life.stop_query(graceful=True)
 
 
+def _files(world: World, life: Life) -> CheckpointFiles:
+    if world.shape.on_object_store:
+        return SimulatedStoreFiles(SimulatedStore(world, life))
+    return SimulatedFiles(world, life)
+
+
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns the error of the query; None if it did not fail or its process was killed."""
     try:
-        checkpoint = CheckpointDirectory(SimulatedFiles(world, life))
+        checkpoint = CheckpointDirectory(_files(world, life), now=lambda: world.now_ms / 1000)
         execution = SimulatedExecution(
             identity=open_checkpoint(checkpoint, faults=life),
             session=SimulatedSession(world, life),

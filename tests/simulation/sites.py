@@ -30,6 +30,11 @@ _CREATE = (
     FaultKind.EMPTY,
     FaultKind.TORN_TEMPORARY,
     FaultKind.RIVAL,
+    FaultKind.REPEATED,
+    FaultKind.RIVAL_UNANSWERED,
+    FaultKind.STORM,
+    FaultKind.STORM_AFTER,
+    FaultKind.KILL_AFTER,
 )
 _READ = (FaultKind.EIO, FaultKind.KILL)
 _DELETE = (*_READ, FaultKind.EIO_AFTER)
@@ -58,6 +63,7 @@ KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
     "create_metadata": _CREATE,
     **{f"create_{log}": (*_CREATE, *_LOSS[:2]) for log in ("offsets", "commits")},
     **{f"read_{what}": _READ for what in ("metadata", "offsets", "commits")},
+    **{f"head_{what}": _READ for what in ("metadata", "offsets", "commits")},
     **{f"list_{what}": _LIST for what in ("offsets", "commits", "state")},
     **{f"delete_{what}": _DELETE for what in ("offsets", "commits")},
 }

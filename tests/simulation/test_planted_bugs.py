@@ -10,6 +10,7 @@ import pytest
 
 from tests.simulation import Schedule, quiet_engine, shrink, simulate
 from tests.simulation import planted_bugs as bugs
+from tests.simulation import planted_store_bugs as store_bugs
 from tests.simulation.explore import single_fault_grounds, single_faults
 
 
@@ -214,6 +215,30 @@ PLANTED_BUGS = {
         "sources=v2-now:1 plan=stateless retain=100 flags=nodata "
         "arrivals=0 runs=processing!raise@after_planning#1",
         "before the sink has batch",
+    ),
+    "own write to a store taken for another's": PlantedBug(
+        store_bugs.own_write_taken_for_anothers,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata,store "
+        "arrivals=0 runs=processing!repeated@create_offsets#1",
+        "one request failed at create_offsets",
+    ),
+    "another's write to a store recognised by its bytes": PlantedBug(
+        store_bugs.recognised_by_bytes,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata,store "
+        "arrivals=0 runs=processing!rival-unanswered@create_commits#1",
+        "went on (rule 3)",
+    ),
+    "failed request to a store taken for done": PlantedBug(
+        store_bugs.failed_request_taken_for_done,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata,store "
+        "arrivals=0 runs=processing!storm@create_offsets#1",
+        "without an entry in the offset log",
+    ),
+    "a checkpoint in a store is not checked": PlantedBug(
+        store_bugs.store_not_checked,
+        "sources=v2-now:1 plan=stateless retain=100 flags=nodata,store "
+        "arrivals=1,1 runs=processing!gone@before_offset_log#2",
+        "written although the checkpoint is gone",
     ),
     "metadata of the batch before lost": PlantedBug(
         bugs.batch_before_not_passed_on,

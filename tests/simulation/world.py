@@ -9,7 +9,7 @@ from tests.memory_world.files import MemoryFiles
 from tests.simulation.checker import Checker
 from tests.simulation.life import Life
 from tests.simulation.replacements import as_another_query_has_it, without_batch
-from tests.simulation.schedule import FaultKind, Schedule
+from tests.simulation.schedule import Fault, FaultKind, Schedule
 
 _START_MS = 1_600_000_000_000
 _LISTINGS_KEPT = 3
@@ -29,8 +29,10 @@ class World(Clock):
         self.torn: set[str] = set()
         self.checker = Checker(self.shape, self.rows, self.discarded, self.torn)
         self.files = MemoryFiles()
+        self.marks: dict[str, str] = {}
         self._listings: dict[str, list[list[str]]] = {}
         self._away: MemoryFiles | None = None
+        self._marks_away: dict[str, str] = {}
         self._arrived = 1
         self.now_ms = _START_MS
 
@@ -44,6 +46,7 @@ class World(Clock):
         other.checker.violations.extend(self.checker.violations)
         stored = self.files.directories.items()
         other.files = MemoryFiles({name: dict(files) for name, files in stored})
+        other.marks = dict(self.marks)
         other._listings = {name: list(lists) for name, lists in self._listings.items()}
         other._arrived = self._arrived
         other.now_ms = self.now_ms
@@ -75,17 +78,22 @@ class World(Clock):
 
     # The checkpoint as a whole.
 
-    def take_checkpoint_away(self, kind: FaultKind) -> None:
+    def take_checkpoint_away(self, fault: Fault) -> None:
         """Replace the checkpoint, until `bring_checkpoint_back`.
 
         Does nothing for an older copy if the sink does not have the batch that the copy lacks,
         since a run on that copy is correct. Nor if a file is torn, since a run then fails anyway.
+        Nor between the check of an object store and a write: it has no directory to be missing.
         """
+        kind = fault.kind
+        if self.shape.on_object_store and fault.site.startswith("create_"):
+            return
         latest = self.checker.ledger.latest_decision
         is_same = kind is FaultKind.OLDER and latest not in self.checker.ledger.written
         if self._away is not None or self.torn or is_same:
             return
         self._away = self.files
+        self._marks_away = dict(self.marks)
         self.checker.book.checkpoint_away = kind
         match kind:
             case FaultKind.GONE:
@@ -96,11 +104,13 @@ class World(Clock):
                 self.files = MemoryFiles(without_batch(self._away.directories, latest))
             case FaultKind.FOREIGN:
                 self.files = MemoryFiles(as_another_query_has_it(self._away.directories))
+                self.marks = {}
 
     def bring_checkpoint_back(self) -> None:
         """Restore the checkpoint, without what was written to its replacement."""
         if self._away is not None:
             self.files, self._away = self._away, None
+            self.marks = self._marks_away
 
     # Files.
 
@@ -111,8 +121,24 @@ class World(Clock):
 
     def create(self, life: Life, name: str, data: bytes) -> None:
         """Create a complete file, after a check. An existing file is overwritten."""
+        if self._is_written_without_check(name):
+            self.checker.book.commit_is_lost = True
+            self.place(name, data)
+            return
         self.checker.file_created(life, name, data, overwrites=self.files.find(name) is not None)
         self.place(name, data)
+
+    def _is_written_without_check(self, name: str) -> bool:
+        """Whether this belongs to the planned batch, in an object store that was just replaced.
+
+        The checkpoint is not checked between planning a short batch and committing it. The commit
+        is lost, but the batch that it belongs to is in the real checkpoint: it runs again, as it
+        would if the commit had been refused (docs/adr/0021).
+        """
+        directory, _, number = name.rpartition("/")
+        is_of_plan = number == str(self.checker.ledger.latest_decision)
+        is_log = directory == "commits"
+        return self.shape.on_object_store and self._away is not None and is_of_plan and is_log
 
     def create_by_rival(self, life: Life, name: str, data: bytes) -> None:
         """Create a file as another run, which may also write to a replaced checkpoint."""

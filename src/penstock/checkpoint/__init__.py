@@ -8,6 +8,7 @@ from penstock.checkpoint.directory import CheckpointDirectory
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.metadata_log import MetadataLog
+from penstock.checkpoint.object_store import ObjectStore, ObjectStoreFiles
 from penstock.checkpoint.offset_seq import OffsetSeq, OffsetSeqLog, OffsetSeqMetadata
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.versions import LogVersions
@@ -20,6 +21,8 @@ __all__ = [
     "LocalFiles",
     "LogVersions",
     "MetadataLog",
+    "ObjectStore",
+    "ObjectStoreFiles",
     "OffsetSeq",
     "OffsetSeqLog",
     "OffsetSeqMetadata",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from penstock.checkpoint.commit_log import CommitLog
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.known_files import KnownFiles
@@ -14,9 +17,16 @@ from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataE
 class CheckpointDirectory:
     """The checkpoint below a root: `metadata`, `offsets/`, `commits/`, `sources/`, `state/`."""
 
-    def __init__(self, files: CheckpointFiles, versions: LogVersions | None = None) -> None:
+    def __init__(
+        self,
+        files: CheckpointFiles,
+        versions: LogVersions | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`now` is a clock in seconds, for how long a check of an object store is valid."""
         self.files = files
-        self._known = KnownFiles(files)
+        self._known = KnownFiles(files, now)
+        self._purged_before = 0
         self.offset_log = OffsetSeqLog(files, known=self._known, versions=versions)
         self.commit_log = CommitLog(files, known=self._known, versions=versions)
 
@@ -60,6 +70,29 @@ class CheckpointDirectory:
     def require_unchanged(self) -> None:
         """Raise CheckpointVanishedError if a file that this run uses was deleted or replaced."""
         self._known.require()
+
+    def purge(
+        self,
+        before: int,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Remove the log entries of all batches below `before`.
+
+        Calls `between` after the offset log.
+
+        On an object store nothing is removed until there are the entries of some batches, and
+        then on another thread: no batch waits for it.
+        """
+        if before - self._purged_before < self.files.purged_at_once:
+            return
+        self._purged_before = before
+
+        def purge() -> None:
+            self.offset_log.purge(before)
+            between()
+            self.commit_log.purge(before)
+
+        self.files.run_aside(purge)
 
     def release(self) -> None:
         """Close the directories that this run holds open, so that the disk can be unmounted."""

@@ -7,11 +7,17 @@ contract below; one test suite checks it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 class CheckpointFiles(ABC):
     """The files below one checkpoint root."""
+
+    is_object_store = False
+    """Whether every operation is a request to a store that has no directories."""
+
+    purged_at_once = 1
+    """The number of batches whose log entries are removed together."""
 
     @property
     @abstractmethod
@@ -25,7 +31,8 @@ class CheckpointFiles(ABC):
         Returns False, without a change, if the file exists, whatever its content. After True the
         file survives a crash of the machine. A reader never sees a part of the data. Raises
         FileNotFoundError if the directory does not exist; it is not created, since a directory
-        that has disappeared means that the checkpoint was moved or unmounted.
+        that has disappeared means that the checkpoint was moved or unmounted. An object store has
+        no directories, and does not raise it.
         """
 
     @abstractmethod
@@ -75,6 +82,15 @@ class CheckpointFiles(ABC):
     @abstractmethod
     def delete(self, name: str) -> None:
         """Remove a file and its checksum file, if they exist."""
+
+    def delete_many(self, names: Sequence[str]) -> None:
+        """Remove several files and their checksum files, if they exist."""
+        for name in names:
+            self.delete(name)
+
+    def run_aside(self, task: Callable[[], None]) -> None:
+        """Run a task that no batch depends on: at once, or on another thread if it is slow."""
+        task()
 
     @abstractmethod
     def delete_all(self) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.errors import CheckpointVanishedError
 
 _OF_SPARK = ("sources", "state")
+_PLANNED = "offsets"
+
+TRUSTED_SECONDS = 10.0
+"""How long a check on an object store is valid for entries other than those of the offset log."""
 
 
 class KnownFiles:
@@ -19,10 +24,17 @@ class KnownFiles:
     thus detected before anything is written to its location.
 
     Entries that this run has neither read nor written are not expected.
+
+    On an object store, where every comparison is a request, only the newest entry of the offset log
+    is compared, before each entry of that log; before other entries only if the last comparison is
+    older than TRUSTED_SECONDS (docs/adr/0021).
     """
 
-    def __init__(self, files: CheckpointFiles) -> None:
+    def __init__(self, files: CheckpointFiles, now: Callable[[], float] = time.monotonic) -> None:
+        """`now` is a clock in seconds."""
         self._files = files
+        self._now = now
+        self._checked_at: float | None = None
         self._known: dict[str, tuple[int, str, bytes]] = {}
         self._pins: dict[str, Callable[[], bool]] = {}
 
@@ -38,13 +50,39 @@ class KnownFiles:
         if known is not None and known[0] == number:
             del self._known[kind]
 
+    def require_for(self, log: str) -> None:
+        """Check what has to be checked before an entry is added to a log.
+
+        Raises CheckpointVanishedError, as `require` does.
+        """
+        if not self._files.is_object_store:
+            self.require()
+        elif log == _PLANNED or not self._was_checked_recently():
+            self._require_newest_plan()
+
+    def _was_checked_recently(self) -> bool:
+        return self._checked_at is not None and self._now() - self._checked_at < TRUSTED_SECONDS
+
+    def _require_newest_plan(self) -> None:
+        """Check the newest entry of the offset log; before the first one, all files."""
+        if _PLANNED not in self._known:
+            self.require()
+            return
+        _, name, data = self._known[_PLANNED]
+        now = self._now()
+        if not self._files.holds(name, data):
+            raise vanished(self._files, name)
+        self._checked_at = now
+
     def require(self) -> None:
         """Raise CheckpointVanishedError, with the path, if a file is missing or changed."""
+        now = self._now()
         for _, name, data in list(self._known.values()):
             if not self._files.holds(name, data):
                 raise vanished(self._files, name)
         for directory in _OF_SPARK:
             self._require_directory(directory)
+        self._checked_at = now
 
     def release(self) -> None:
         """Close the directories that are held open. Called at the end of a run."""

@@ -63,7 +63,7 @@ class MetadataLog(ABC, Generic[T]):
         """
         if batch_id in self._cache:
             return False
-        self._known.require()
+        self._known.require_for(self._directory)
         data = self.serialize(entry)
         try:
             if not self._files.create_if_absent(self._name(batch_id), data):
@@ -111,7 +111,8 @@ class MetadataLog(ABC, Generic[T]):
     def purge(self, before: int) -> None:
         """Remove every entry with a batch id below `before`. Idempotent."""
         candidates: Iterable[int] = range(self._last_purged + 1, before)
-        if before - self._last_purged - 1 > _PURGED_WITHOUT_LISTING:
+        usual = max(_PURGED_WITHOUT_LISTING, self._files.purged_at_once)
+        if before - self._last_purged - 1 > usual:
             candidates = [batch_id for batch_id in self.list_batches() if batch_id < before]
         self._remove(candidates)
         self._last_purged = max(self._last_purged, before - 1)
@@ -127,10 +128,13 @@ class MetadataLog(ABC, Generic[T]):
         self._known.remember(self._directory, batch_id, self._name(batch_id), data)
 
     def _remove(self, batch_ids: Iterable[int]) -> None:
-        for batch_id in batch_ids:
+        removed = list(batch_ids)
+        for batch_id in removed:
             self._known.forget(self._directory, batch_id)
-            self._files.delete(self._name(batch_id))
-            self._cache = {k: v for k, v in self._cache.items() if k != batch_id}
+        self._files.delete_many([self._name(batch_id) for batch_id in removed])
+        if not self._cache.keys().isdisjoint(removed):
+            self._cache = {k: v for k, v in self._cache.items() if k not in removed}
+        for batch_id in removed:
             _logger.debug("Removed metadata log file: %s", self.path(batch_id))
 
     def _get_existing(self, batch_id: int) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, UniqueSource
@@ -144,9 +145,8 @@ def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
         threshold = context.batch_id - retained
         _logger.debug("Purging metadata at threshold=%s", threshold)
         runtime.faults.reach(FaultPoint.BEFORE_PURGE, context.batch_id)
-        runtime.checkpoint.offset_log.purge(threshold)
-        runtime.faults.reach(FaultPoint.BETWEEN_PURGES, context.batch_id)
-        runtime.checkpoint.commit_log.purge(threshold)
+        between = partial(runtime.faults.reach, FaultPoint.BETWEEN_PURGES, context.batch_id)
+        runtime.checkpoint.purge(threshold, between)
         runtime.faults.reach(FaultPoint.AFTER_PURGE, context.batch_id)
 
 

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame
 
-from penstock.checkpoint import CheckpointDirectory, CheckpointFiles, LocalFiles
+from penstock.checkpoint import (
+    CheckpointDirectory,
+    CheckpointFiles,
+    LocalFiles,
+    ObjectStoreFiles,
+)
 from penstock.checkpoint.lock import hold_for_query
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
@@ -27,6 +32,7 @@ from penstock.spark.batch.leaves import source_options
 from penstock.spark.batch.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.hadoop_files import HadoopFiles
+from penstock.spark.jvm.hadoop_store import find_store
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStreamSession
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
@@ -152,14 +158,19 @@ def _warn_of_machines(session: SparkStreamSession, path: Path) -> None:
 
 
 def checkpoint_files(session: SparkStreamSession, location: str) -> CheckpointFiles:
-    """The file layer for a checkpoint: LocalFiles for a local directory, otherwise HadoopFiles.
+    """The file layer for a checkpoint: for a local directory, for an object store, or Hadoop's.
 
-    HadoopFiles also if the user has configured a checkpoint file manager.
+    HadoopFiles also if the user has configured a checkpoint file manager: for a local directory
+    any, for an object store one that is not Spark's, whose managers cannot write conditionally.
     """
     parts = urlsplit(location)
     configured = session.find_conf(FILE_MANAGER_CLASS)
     if parts.scheme == "file" and not parts.netloc and configured is None:
         return LocalFiles(_local_path(location), uri=location.rstrip("/"))
+    if configured is None or configured.startswith("org.apache.spark."):
+        store = find_store(session.jvm, location, session.hadoop_conf())
+        if store is not None:
+            return ObjectStoreFiles(store)
     return HadoopFiles(session.jvm, location, session.hadoop_conf())
 
 

@@ -1,7 +1,9 @@
+import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.TreeMap;
 import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -44,6 +46,10 @@ public class Start {
     public BatchOutput output() { return new BatchOutput(); }
 
     public Figures figures() { return new Figures(); }
+
+    public StoreObjects store(String root, Configuration conf) throws IOException {
+        return new StoreObjects(root, conf);
+    }
 
     /**
      * Reads settings: `=` and the value if there is one, after a `!` if it is set explicitly.

@@ -1,0 +1,62 @@
+"""Fixtures: an S3 server and an HDFS cluster on loopback, and a session that reaches both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.real.hdfs import HdfsCluster
+from tests.real.jars import spark_jars
+from tests.real.s3 import S3Server, s3a_connector
+from tests.sessions import start_session
+
+FEW_RETRIES = {
+    "attempts.maximum": "1",
+    "retry.limit": "2",
+    "retry.interval": "20ms",
+    "retry.throttle.limit": "2",
+    "retry.throttle.interval": "20ms",
+}
+"""So that a store that does not answer is noticed within seconds, not minutes."""
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> Iterator[S3Server]:
+    """The server, without requests, faults and delay."""
+    s3_server.forget()
+    yield s3_server
+    s3_server.forget()
+
+
+@pytest.fixture(scope="session")
+def s3_conf(s3_server: S3Server) -> dict[str, str]:
+    """The settings of a session that reaches the server."""
+    retries = {f"spark.hadoop.fs.s3a.{key}": value for key, value in FEW_RETRIES.items()}
+    return {**s3_server.conf(), **retries, "spark.jars": spark_jars(s3a_connector())}
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, s3_conf: dict[str, str]
+) -> Iterator[SparkSession]:
+    session = start_session(tmp_path_factory.mktemp("warehouse"), s3_conf)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    cluster = HdfsCluster(tmp_path_factory.mktemp("hdfs"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
