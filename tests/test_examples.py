@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +62,17 @@ def test_a_public_name_is_where_its_table_says() -> None:
     for module in (penstock, penstock.testing):
         for name, home in module._HOMES.items():
             assert getattr(module, name) is getattr(importlib.import_module(home), name)
+
+
+def test_the_example_of_many_sinks_runs() -> None:
+    example = next(path for path in EXAMPLES if path.name == "many_sinks.py")
+    ran = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.stdout.splitlines() == [
+        "lake:      200 orders",
+        "alerts:    10 orders; batches {0: 1, 1: 1, 2: 1, 3: 1}",
+        "warehouse: 736300 cents; batches {0: 1, 1: 2, 2: 1, 3: 1}",
+        "Every sink has every row once.",
+    ]

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.api.batch_writer import BatchWriter
     from penstock.api.exceptions import StreamingQueryException
     from penstock.api.install import install, uninstall
     from penstock.api.manager import StreamingQueryManager, streams
@@ -43,6 +44,7 @@ except PackageNotFoundError:  # run from a checkout that was never installed
 
 _HOMES = {
     "BatchInfo": "penstock.engine.hooks",
+    "BatchWriter": "penstock.api.batch_writer",
     "CompositeReadLimit": "penstock.engine.read_limit",
     "DataStreamWriter": "penstock.api.writer",
     "PenstockError": "penstock.errors",
@@ -73,6 +75,7 @@ _HOMES = {
 
 __all__ = [
     "BatchInfo",
+    "BatchWriter",
     "CompositeReadLimit",
     "DataStreamWriter",
     "PenstockError",

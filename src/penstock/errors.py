@@ -8,6 +8,7 @@
     │   ├── MissingBatchError           a log entry that recovery needs does not exist
     │   ├── CheckpointVanishedError     a file that the run uses was deleted or replaced
     │   ├── SinkAheadError              the sink's own log has batches after the checkpoint's latest
+    │   ├── SinkRenamedError            of many sinks, one is gone and another is new
     │   ├── MissingMetadataError        there are logs but no `metadata` file with the query id
     │   ├── CheckpointNotEmptyError     a new query found state of another query
     │   ├── SourceCountError            the sources differ from those in the checkpoint
@@ -20,6 +21,8 @@
     │   ├── UnknownTriggerError
     │   ├── UnknownSinkError
     │   ├── InvalidBatchError           a source returned something else than the data of one batch
+    │   ├── SinkFailedError             one of many sinks failed in a batch
+    │   ├── StoppedError                a batch was given up because the query was stopped
     │   └── WrongThreadError            a call that is not allowed on this thread
     ├── QueryStopTimeoutError           the query did not stop within `stopTimeout`
     ├── StreamFailedError               a query failed; with the cause and the offsets
@@ -107,6 +110,10 @@ class SinkAheadError(CheckpointError):
     """The sink's own log has batches that the checkpoint has not planned."""
 
 
+class SinkRenamedError(CheckpointError):
+    """One of many sinks is gone and another is new, which may be a rename."""
+
+
 class MissingMetadataError(CheckpointError):
     """Offsets or commits exist, but not the `metadata` file with the query's id."""
 
@@ -159,6 +166,27 @@ class UnknownSinkError(ExecutionError):
 
 class InvalidBatchError(ExecutionError):
     """A source returned something else than the data of one batch."""
+
+
+class SinkFailedError(ExecutionError):
+    """One of many sinks failed in a batch, in its last attempt. `__cause__` is its error.
+
+    `sink` is its name. If several have failed, these are the attributes of the first.
+    """
+
+    def __init__(
+        self, sink: str, batch_id: int, attempts: int, reason: str, message: str | None = None
+    ) -> None:
+        times = "" if attempts == 1 else f" after {attempts} attempts"
+        super().__init__(message or f"Sink {sink} failed in batch {batch_id}{times}: {reason}")
+        self.sink = sink
+        self.batch_id = batch_id
+        self.attempts = attempts
+        self.reason = reason
+
+
+class StoppedError(ExecutionError):
+    """A batch was given up because the query was stopped. It runs again at the next start."""
 
 
 class WrongThreadError(ExecutionError):

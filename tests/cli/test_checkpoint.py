@@ -307,3 +307,17 @@ def test_set_offset_to_a_time_names_the_missing_extra(
     words = ("--kafka-timestamp", "0", "--bootstrap-servers", "h:1")
     told = run("set-offset", checkpoint, 0, *words, code=1).stderr
     assert "pip install 'penstock[kafka]'" in told
+
+
+def test_show_has_a_line_for_each_of_many_sinks(checkpoint: Path) -> None:
+    stateless(checkpoint, planned=True)
+    names = 'v1\n{"fromBatch":0,"sinks":["lake","alerts"]}'
+    write(checkpoint / ".penstock/sink-names/0", names, twin=False)
+    write(checkpoint / ".penstock/sinks/lake/4", 'v1\n{"batchTimestampMs":1004}', twin=False)
+    lines = run("show", checkpoint).stdout.splitlines()
+    assert [line.split(maxsplit=3) for line in lines if line.startswith(("lake", "alerts"))] == [
+        ["lake", "4", "1", "finished"],
+        ["alerts", "-", "0", "waits for it"],
+    ]
+    assert "Finished by the sinks lake" in run("show", checkpoint, 4).stdout
+    assert json_of("show", checkpoint)["sinks"][1]["hasPlannedBatch"] is False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from penstock.checkpoint import CommitMetadata
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
+from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.offsets import LongOffset, Offset
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.read_limit import ReadLimit
@@ -100,6 +102,27 @@ class NumberBatch(MemoryBatch):
         self._plan.output[self.request.batch_id] = rows
         return len(rows) if self._plan.counts_rows else None
 
+    @property
+    def has_other_effects(self) -> bool:
+        return self._plan.has_state
+
+    def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
+        plan, batch_id = self._plan, self.request.batch_id
+        plan.calls.append(f"plan.compute {batch_id}")
+        rows = [row for data in self.request.data.values() for row in cast("list[int]", data)]
+
+        def write(name: str) -> None:
+            assert is_wanted
+            plan.calls.append(f"{name}.write {batch_id}")
+            plan.on_write(name)
+            plan.written.setdefault(name, {})[batch_id] = rows
+
+        try:
+            deliver(write)
+        finally:
+            plan.calls.append(f"plan.release {batch_id}")
+        return len(rows)
+
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         return self._plan.stats_of(self.request)
 
@@ -126,6 +149,9 @@ class NumberPlan(QueryPlan):
         self.resumed_after: CommitMetadata | None = None
         self.forgotten_before: list[int] = []
         self.on_run: Callable[[], None] = lambda: None
+        self.many: Sequence[NamedSink] = ()
+        self.written: dict[str, dict[int, list[int]]] = {}
+        self.on_write: Callable[[str], None] = lambda name: None
         self.stats_of: Callable[[BatchRequest], Sequence[EventTimeStats]] = lambda request: ()
 
     @property
@@ -147,6 +173,10 @@ class NumberPlan(QueryPlan):
     @property
     def sink_description(self) -> str:
         return "NumberSink"
+
+    @property
+    def named_sinks(self) -> Sequence[NamedSink]:
+        return self.many
 
     @property
     def watermark_operators(self) -> Sequence[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.simulation.ledger import BatchRun, Ledger
+from tests.simulation.ledger import BatchRun, Ledger, SinkLedger
 from tests.simulation.life import Killed, Life
 from tests.simulation.log_rules import LogRules
 from tests.simulation.outcome_rules import OutcomeRules
@@ -145,6 +145,26 @@ class Checker:
         """The sink has written a whole batch."""
         self.ledger.written[batch.batch_id] = batch
         self.book.batch_written(batch)
+
+    # Named sinks.
+
+    def batch_computed(self, life: Life, batch: BatchRun) -> None:
+        """The rows of a batch, and its state, are computed, before any sink is called."""
+        self.book.computed(batch)
+
+    def sink_called(self, life: Life, name: str, batch: BatchRun) -> None:
+        """A sink gets a batch: it must be computed, and the sink must have no entry for it."""
+        if batch.batch_id not in self.book.written_here:
+            raise self.book.violated(life, f"{name} is called before {batch} is computed")
+        if batch.batch_id in self.ledger.sinks.setdefault(name, SinkLedger()).entries:
+            raise self.book.violated(life, f"{name} gets {batch} again although it has an entry")
+
+    def sink_written(self, name: str, batch: BatchRun) -> None:
+        """A sink has written a whole batch."""
+        self.ledger.sinks[name].written.add(batch.batch_id)
+        names, sinks = self.book.shape.sink_names, self.ledger.sinks
+        if all(name in sinks and batch.batch_id in sinks[name].written for name in names):
+            self.ledger.written[batch.batch_id] = batch
 
     def progress_reported(self, life: Life, batch_id: int) -> None:
         """Progress of a batch is posted: it must be committed and not yet posted (rule 10)."""

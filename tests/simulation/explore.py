@@ -21,6 +21,8 @@ _QUERIES = tuple(
         "sources=v2-limit:2,v1-limit:1 plan=min retain=2 flags=nodata,wrapper,twice "
         "arrivals=1/1,2/0",
         "sources=v2-now:1,v1-limit:1,v2:1 plan=min retain=1 flags= arrivals=0/1/1,1/0/1,1/1/0",
+        "sources=v1-limit:2,v2-now:1 sinks=3 plan=min retain=1 flags=nodata arrivals=2/0,1/1",
+        "sources=v2-now:1 sinks=2 plan=stateless retain=1 flags=nodata arrivals=1,1,1",
         "sources=v1-limit:1,v2-now:2 plan=min retain=1 flags=nodata,store arrivals=2/1,1/0,1/1",
     )
 )

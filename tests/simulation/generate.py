@@ -41,6 +41,7 @@ def _shape(rng: random.Random) -> QueryShape:
         no_data_batches=rng.random() < 0.8,
         available_now_wrapper=rng.random() < 0.5,
         repeats_first=rng.random() < 0.2,
+        sinks=rng.choice((0, 0, 1, 2, 3)),
         on_object_store=rng.random() < 0.3,
     )
 

@@ -54,11 +54,23 @@ class BatchRun:
 
 
 @dataclass
+class SinkLedger:
+    """One of many sinks: the batches that it has written, and all entries ever written for it."""
+
+    written: set[int] = field(default_factory=set)
+    entries: set[int] = field(default_factory=set)
+
+    def copy(self) -> SinkLedger:
+        return SinkLedger(set(self.written), set(self.entries))
+
+
+@dataclass
 class Ledger:
     """All entries ever written to the two logs, which of their files exist, and the sink.
 
     `first_runs` has the first attempt at each batch, `written` the batches that were completely
-    written at least once: the content of a sink that is idempotent by batch id.
+    written at least once: the content of a sink that is idempotent by batch id. With named sinks a
+    batch is in `written` when all of them have it; `sinks` has each of them.
     """
 
     has_metadata: bool = False
@@ -68,6 +80,8 @@ class Ledger:
     commit_files: set[int] = field(default_factory=set)
     first_runs: dict[int, BatchRun] = field(default_factory=dict)
     written: dict[int, BatchRun] = field(default_factory=dict)
+    sinks: dict[str, SinkLedger] = field(default_factory=dict)
+    has_names: bool = False
 
     def take_over(self, other: Ledger) -> None:
         """Copy the content of another ledger."""
@@ -78,6 +92,8 @@ class Ledger:
         self.commit_files.update(other.commit_files)
         self.first_runs.update(other.first_runs)
         self.written.update(other.written)
+        self.sinks = {name: sink.copy() for name, sink in other.sinks.items()}
+        self.has_names = other.has_names
 
     @property
     def latest_decision(self) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from penstock.checkpoint.sink_entries import SINK_NAMES, SINKS
 from tests.simulation.ledger import Decision
 from tests.simulation.life import Life
 from tests.simulation.rulebook import Mode, Rulebook
@@ -23,6 +25,11 @@ class LogRules:
             self._decided(life, int(plain), Decision.read(data))
         elif directory == "commits":
             self._committed(life, int(plain), json.loads(data.decode().split("\n")[1]))
+        elif directory == SINK_NAMES:
+            self._named(life, json.loads(data.decode().split("\n")[1]))
+        elif directory.startswith(f"{SINKS}/"):
+            fields = json.loads(data.decode().split("\n")[1])
+            self._finished(life, directory.removeprefix(f"{SINKS}/"), int(plain), fields)
         else:
             self._ledger.has_metadata = True
 
@@ -39,8 +46,10 @@ class LogRules:
                 f"{name} is removed although the latest batch is {latest} and "
                 f"{self._book.shape.retained_batches} batches are to be kept (rule 2)",
             )
-        files = self._ledger.offset_files if directory == "offsets" else self._ledger.commit_files
-        files.discard(batch_id)
+        if directory == "offsets":
+            self._ledger.offset_files.discard(batch_id)
+        elif directory == "commits":
+            self._ledger.commit_files.discard(batch_id)
 
     # offsets/N
 
@@ -138,6 +147,33 @@ class LogRules:
                         f"({start}..{end}) on resume (rule 7)",
                     )
 
+    # .penstock/sinks/NAME/N
+
+    def _named(self, life: Life, fields: dict[str, Any]) -> None:
+        names = list(self._book.shape.sink_names)
+        if self._ledger.has_names or fields["sinks"] != names:
+            self._fail(life, f"the names {fields['sinks']} are recorded, and have not changed")
+        if fields["fromBatch"] != self._ledger.latest_commit + 1:
+            self._fail(life, f"names are recorded from batch {fields['fromBatch']} on")
+        self._ledger.has_names = True
+
+    def _finished(self, life: Life, name: str, batch_id: int, fields: dict[str, Any]) -> None:
+        ledger = self._ledger
+        sink = ledger.sinks.get(name)
+        if sink is None or batch_id not in sink.written:
+            self._fail(life, f"{name} has an entry for batch {batch_id} before it has the batch")
+        if batch_id != ledger.latest_decision or batch_id == ledger.latest_commit:
+            self._fail(life, f"{name} gets an entry for batch {batch_id}, which is not running")
+        if fields["batchTimestampMs"] != ledger.decisions[batch_id].timestamp_ms:
+            self._fail(life, f"the entry of {name} for batch {batch_id} is of another plan")
+        ledger.sinks[name].entries.add(batch_id)
+
+    def _check_entries(self, life: Life, batch_id: int) -> None:
+        for name in self._book.shape.sink_names:
+            sink = self._ledger.sinks.get(name)
+            if sink is None or batch_id not in sink.entries:
+                self._fail(life, f"commits/{batch_id} before {name} has an entry for it")
+
     # commits/N
 
     def _committed(self, life: Life, batch_id: int, fields: dict[str, int]) -> None:
@@ -149,7 +185,9 @@ class LogRules:
             )
         if batch_id != ledger.latest_commit + 1:
             self._fail(life, f"commits/{batch_id} follows commits/{ledger.latest_commit}: a gap")
-        if batch_id not in self._book.written_here:
+        self._check_entries(life, batch_id)
+        is_needed = self._book.shape.is_stateful or not self._book.shape.sinks
+        if is_needed and batch_id not in self._book.written_here:
             self._fail(life, f"commits/{batch_id} before the sink has batch {batch_id}")
         watermark, expected = fields["nextBatchWatermarkMs"], self._book.next_watermark(batch_id)
         if watermark != expected:

@@ -58,6 +58,9 @@ class OutcomeRules:
                 f"the sink has batches {sorted(self._ledger.written)}, done are "
                 f"{sorted(self._ledger.commits)}",
             )
+        for name, sink in self._ledger.sinks.items():
+            if sink.entries != set(self._ledger.commits):
+                self._fail(life, f"{name} has entries for {sorted(sink.entries)}")
 
     def _check_failure(
         self, life: Life, failure: BaseException | None, refuses_torn_files: bool

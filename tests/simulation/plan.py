@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from penstock.engine.data_stream import DataStream
+from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryPlan
 from penstock.engine.watermark import EventTimeStats
@@ -14,7 +15,7 @@ from tests.memory_world.sources import RowRange
 from tests.simulation.event_time import DELAY_MS, latest_event_ms
 from tests.simulation.ledger import BatchRun
 from tests.simulation.life import Life
-from tests.simulation.sites import PREPARE, SINK_MIDWAY
+from tests.simulation.sites import COMPUTE_MIDWAY, PREPARE, SINK_MIDWAY
 from tests.simulation.sources import make_source
 from tests.simulation.world import World
 
@@ -39,6 +40,11 @@ class SimulatedPlan(QueryPlan):
     @property
     def sink_description(self) -> str:
         return "simulated sink"
+
+    @property
+    def named_sinks(self) -> Sequence[NamedSink]:
+        names = self._world.shape.sink_names
+        return [NamedSink(name, parallel=n % 2 == 1) for n, name in enumerate(names)]
 
     def latest_batch_of_sink(self) -> int | None:
         return max(self._world.checker.ledger.written, default=None)
@@ -72,19 +78,41 @@ class SimulatedBatch(MemoryBatch):
         self._ranges = ranges
 
     def run(self) -> int | None:
+        batch = self._run()
+        self._world.checker.batch_runs(self._life, batch)
+        self._world.let_rows_arrive()
+        self._life.cross(SINK_MIDWAY)
+        self._world.checker.batch_written(self._life, batch)
+        return sum(last - first for first, last in filter(None, self._ranges))
+
+    @property
+    def has_other_effects(self) -> bool:
+        return self._world.shape.is_stateful
+
+    def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
+        batch, checker = self._run(), self._world.checker
+        checker.batch_runs(self._life, batch)
+        self._world.let_rows_arrive()
+        self._life.cross(COMPUTE_MIDWAY)
+        checker.batch_computed(self._life, batch)
+
+        def write(name: str) -> None:
+            checker.sink_called(self._life, name, batch)
+            self._life.cross(SINK_MIDWAY)
+            checker.sink_written(name, batch)
+
+        deliver(write)
+        return 0
+
+    def _run(self) -> BatchRun:
         request = self.request
-        batch = BatchRun(
+        return BatchRun(
             request.batch_id,
             self._ranges,
             request.metadata.batch_watermark_ms,
             request.metadata.batch_timestamp_ms,
             request.previous_metadata,
         )
-        self._world.checker.batch_runs(self._life, batch)
-        self._world.let_rows_arrive()
-        self._life.cross(SINK_MIDWAY)
-        self._world.checker.batch_written(self._life, batch)
-        return sum(last - first for first, last in filter(None, self._ranges))
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if not self._world.shape.is_stateful:

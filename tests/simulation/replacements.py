@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from penstock.checkpoint import StreamMetadata
+from penstock.checkpoint.sink_entries import SINK_NAMES
 from tests.memory_world.files import Directories
 
 
 def without_batch(directories: Directories, batch_id: int) -> Directories:
     """A copy without a batch."""
     return {
-        directory: {name: data for name, data in files.items() if name != str(batch_id)}
+        directory: {
+            name: data
+            for name, data in files.items()
+            if name != str(batch_id) or directory == SINK_NAMES
+        }
         for directory, files in directories.items()
     }
 

@@ -52,6 +52,10 @@ class Rulebook:
         self.violations.append(f"run {life.number}: {message}")
         return life.die()
 
+    def computed(self, batch: BatchRun) -> None:
+        """A batch of a query with named sinks is computed; it may run twice in one run."""
+        self.batch_written(batch)
+
     def batch_written(self, batch: BatchRun) -> None:
         self.written_here.add(batch.batch_id)
         for source, rows in enumerate(batch.ranges):

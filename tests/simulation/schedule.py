@@ -5,7 +5,8 @@ A schedule has a text form of one line, which can be replayed:
     sources=v1-limit:2,v2-now:1 plan=min retain=2 flags=nodata arrivals=2/0,1/1
     runs=processing*4!kill@after_sink#2;once;available!eio@create_offsets#1
 
-(in one line). `kill@after_sink#2` is a kill when the run passes `after_sink` for the second time.
+(in one line). `kill@after_sink#2` is a kill when the run passes `after_sink` for the second time. A
+query with two named sinks has `sinks=2` after its sources.
 """
 
 from __future__ import annotations
@@ -126,6 +127,12 @@ class QueryShape:
     available_now_wrapper: bool = False
     repeats_first: bool = False
     on_object_store: bool = False
+    sinks: int = 0
+    """The number of named sinks; 0 for a query with one sink. Every second one is parallel."""
+
+    @property
+    def sink_names(self) -> tuple[str, ...]:
+        return tuple(f"sink-{number}" for number in range(self.sinks))
 
     @property
     def is_stateful(self) -> bool:
@@ -155,8 +162,9 @@ class Schedule:
         sources = ",".join(f"{s.kind.value}:{s.max_rows}" for s in shape.sources)
         flags = [name for name, field in _FLAGS.items() if getattr(shape, field)]
         arrivals = ",".join("/".join(map(str, rows)) for rows in self.arrivals)
+        sinks = f"sinks={shape.sinks} " if shape.sinks else ""
         return (
-            f"sources={sources} plan={shape.watermark_policy or 'stateless'} "
+            f"sources={sources} {sinks}plan={shape.watermark_policy or 'stateless'} "
             f"retain={shape.retained_batches} flags={','.join(flags)} arrivals={arrivals} "
             f"runs={';'.join(map(_run_text, self.runs))}"
         )
@@ -192,6 +200,7 @@ def _parse_shape(parts: dict[str, str]) -> QueryShape:
         tuple(SourceShape(SourceKind(kind), int(rows)) for kind, rows in sources),
         None if parts["plan"] == "stateless" else parts["plan"],
         int(parts["retain"]),
+        sinks=int(parts.get("sinks", 0)),
         **{field: field in flags for field in _FLAGS.values()},
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from penstock.engine.events import QueryEvent, QueryProgressEvent
 from penstock.engine.settings import Settings
 from tests.memory_world.session import PARTITIONS_KEY, POLICY_KEY, MemorySession
@@ -11,6 +14,20 @@ from tests.simulation.sites import PROGRESS_REPORT
 from tests.simulation.world import World
 
 _MANY_TRIGGERS = 80
+
+
+class _InlineThread(threading.Thread):
+    """Runs its target when it is started, on the thread that starts it."""
+
+    def __init__(self, target: Callable[[], None]) -> None:
+        super().__init__()
+        self._work = target
+
+    def start(self) -> None:
+        self._work()
+
+    def join(self, timeout: float | None = None) -> None:
+        """It has ended."""
 
 
 class SimulatedSession(MemorySession):
@@ -46,6 +63,9 @@ class SimulatedSession(MemorySession):
         if runs_on and not life.is_last and self._triggers >= life.run.triggers:
             life.stop_query(graceful=True)
         self._world.let_rows_arrive()
+
+    def create_sink_thread(self, target: Callable[[], None], sink: str) -> threading.Thread:
+        return _InlineThread(target)
 
     def post_event(self, event: QueryEvent) -> None:
         if isinstance(event, QueryProgressEvent):

@@ -71,5 +71,7 @@ def _plainer_shapes(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, shape=replace(shape, retained_batches=100))
     if shape.available_now_wrapper:
         yield replace(schedule, shape=replace(shape, available_now_wrapper=False))
+    if shape.sinks:
+        yield replace(schedule, shape=replace(shape, sinks=shape.sinks - 1))
     if shape.repeats_first:
         yield replace(schedule, shape=replace(shape, repeats_first=False))

@@ -16,6 +16,7 @@ GET_BATCH = "call_get_batch"
 COMMIT = "call_commit"
 PREPARE = "call_prepare"
 SINK_MIDWAY = "sink_midway"
+COMPUTE_MIDWAY = "compute_midway"
 PROGRESS_REPORT = "progress_report"
 
 _PROCESS = (FaultKind.RAISE, FaultKind.KILL)
@@ -66,6 +67,11 @@ KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
     **{f"head_{what}": _READ for what in ("metadata", "offsets", "commits")},
     **{f"list_{what}": _LIST for what in ("offsets", "commits", "state")},
     **{f"delete_{what}": _DELETE for what in ("offsets", "commits")},
+    # Only queries with named sinks pass these.
+    COMPUTE_MIDWAY: (*_CALL, *_LOSS),
+    **{f"create_{what}": _CREATE for what in ("sinks", "sink-names")},
+    **{f"{call}_{what}": _READ for call in ("read", "list") for what in ("sinks", "sink-names")},
+    "delete_sinks": _DELETE,
 }
 
 SWALLOWED_AT = frozenset(

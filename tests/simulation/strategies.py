@@ -42,6 +42,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
         no_data_batches=draw(st.booleans()),
         available_now_wrapper=draw(st.booleans()),
         repeats_first=draw(st.booleans()),
+        sinks=draw(st.integers(0, 3)),
         on_object_store=draw(st.booleans()),
     )
     arrival = st.tuples(*(st.integers(0, 3) for _ in sources))

@@ -245,6 +245,44 @@ PLANTED_BUGS = {
         "sources=v2-now:1 plan=min retain=100 flags=nodata arrivals=0,1 runs=",
         "what the batch before was decided with",
     ),
+    "entries of sinks ignored": PlantedBug(
+        bugs.entries_of_sinks_ignored,
+        "sources=v2-now:1 sinks=2 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!kill@after_sink_entry#1",
+        "again although it has an entry",
+    ),
+    "entry before the sink": PlantedBug(
+        bugs.entry_before_sink,
+        "sources=v2-now:1 sinks=1 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
+        "before it has the batch",
+    ),
+    "commit before all sinks": PlantedBug(
+        bugs.commit_before_all_sinks,
+        "sources=v2-now:1 sinks=2 plan=stateless retain=100 flags=nodata "
+        "arrivals=0 runs=processing!raise@sink_midway#2",
+        "has an entry for it",
+    ),
+    "state not computed again": PlantedBug(
+        bugs.state_not_computed_again,
+        "sources=v2-now:1 sinks=1 plan=min retain=100 flags=nodata "
+        "arrivals=0 runs=processing!kill@after_sink#1",
+        "before the sink has batch",
+    ),
+    "entries of sinks purged too eagerly": PlantedBug(
+        bugs.entries_of_sinks_purged_too_eagerly,
+        "sources=v2-limit:1 sinks=1 plan=min retain=2 flags=nodata arrivals=4 runs=",
+        "are to be kept (rule 2)",
+    ),
+    "entry without its plan": PlantedBug(
+        bugs.entry_without_its_plan,
+        "sources=v2-now:1 sinks=1 plan=stateless retain=100 flags=nodata arrivals=0 runs=",
+        "is of another plan",
+    ),
+    "names recorded at every start": PlantedBug(
+        bugs.names_recorded_at_every_start,
+        "sources=v2-now:1 sinks=1 plan=stateless retain=100 flags=nodata arrivals=0 runs=once",
+        "have not changed",
+    ),
 }
 
 
@@ -274,13 +312,17 @@ def test_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch)
         "AvailableNow runs on",
         "a checkpoint that is gone is made anew",
         "another query's checkpoint is written to",
+        "entries of sinks ignored",
+        "commit before all sinks",
     ],
 )
 def test_exploration_finds_a_planted_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = PLANTED_BUGS[name]
     bug.plant(monkeypatch)
 
-    in_turn = itertools.zip_longest(*map(single_faults, single_fault_grounds()))
+    of_sinks = "sinks=" in bug.shown_by
+    grounds = [g for g in single_fault_grounds() if bool(g.query.shape.sinks) is of_sinks]
+    in_turn = itertools.zip_longest(*map(single_faults, grounds))
     explored = filter(None, itertools.chain.from_iterable(in_turn))
     violations = (violation for _, outcome in explored for violation in outcome.violations)
 

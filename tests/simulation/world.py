@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from penstock.checkpoint.sink_entries import SINKS
 from penstock.engine.clock import Clock
 from tests.memory_world.files import MemoryFiles
 from tests.simulation.checker import Checker
@@ -132,12 +133,12 @@ class World(Clock):
         """Whether this belongs to the planned batch, in an object store that was just replaced.
 
         The checkpoint is not checked between planning a short batch and committing it. The commit
-        is lost, but the batch that it belongs to is in the real checkpoint: it runs again, as it
-        would if the commit had been refused (docs/adr/0021).
+        and the entries of sinks are lost, but the batch that they belong to is in the real
+        checkpoint: it runs again, as it would if they had been refused (docs/adr/0021).
         """
         directory, _, number = name.rpartition("/")
         is_of_plan = number == str(self.checker.ledger.latest_decision)
-        is_log = directory == "commits"
+        is_log = directory == "commits" or directory.startswith(f"{SINKS}/")
         return self.shape.on_object_store and self._away is not None and is_of_plan and is_log
 
     def create_by_rival(self, life: Life, name: str, data: bytes) -> None:

@@ -95,3 +95,25 @@ def test_points_are_recorded_and_the_crash_happens_once(tmp_path: pytest.TempPat
     to_file.reach(SINK, 0)
     with open(file) as written:
         assert (crashed, written.read()) == ([True], "after_sink:0\n")
+
+
+def test_a_point_of_each_sink_is_crashed_at_for_each() -> None:
+    recorder = PointRecorder()
+    for point in (FaultPoint.BEFORE_LATEST_OFFSET, FaultPoint.AFTER_SINK_ENTRY):
+        for _ in range(2):
+            recorder.reach(point, 1)
+    chosen = choose_crash_points(recorder.seen, None, every_batch=False)
+    assert [str(one) for one in chosen] == [
+        "before_latest_offset:1",
+        "after_sink_entry:1",
+        "after_sink_entry:1:2",
+    ]
+    assert [BatchPoint.parse(str(one)) for one in chosen] == chosen
+    second = Trial(chosen[-1])
+    assert second.to_dict()["sink"] == 2
+    assert CrashReport([second], [], 1).cells()[1][0] == "after_sink_entry, sink 2"
+    crashing = PointRecorder(chosen[-1])
+    crashing.reach(FaultPoint.AFTER_SINK_ENTRY, 1)
+    with pytest.raises(SimulatedCrash):
+        crashing.reach(FaultPoint.AFTER_SINK_ENTRY, 1)
+    assert len(crashing.seen) == 2

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import QuerySnapshot, serve_metrics
+from penstock.observe.snapshot import SinkSnapshot
 from penstock.web.http import HttpServer
 from tests.snapshots import NOW, snapshot, watermark
 from tests.web.calls import request
@@ -177,3 +178,11 @@ def test_every_metric_of_the_dashboard_exists(server: HttpServer, shown: Shown) 
     used = {name for text in expressions for name in re.findall(r"penstock_\w+", text)}
     assert len(used) >= 10
     assert used <= known
+
+
+def test_the_metrics_of_many_sinks(server: HttpServer, shown: Shown) -> None:
+    lake = SinkSnapshot("lake", "parquet", "written", 20, 1, batches=5, retries=2, failures=1)
+    shown.queries = [full(sinks=(lake,))]
+    for name, expected in (("batches", 5), ("retries", 2), ("failures", 1)):
+        assert value(server, f"penstock_sink_{name}_total", sink="lake") == expected
+    assert value(server, "penstock_sink_seconds_count", sink="lake") == 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
 from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
@@ -15,11 +15,13 @@ from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.restart_policy import FATAL, RestartPolicy
+from penstock.api.sink_specs import AnySink, described, refuse_other_sinks, sink_spec
 from penstock.api.start import QueryStart
 from penstock.connectors import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
+from penstock.engine.named_sinks import NamedSink
 from penstock.engine.triggers import (
     AvailableNowTrigger,
     ManualTrigger,
@@ -32,6 +34,7 @@ from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
 from penstock.spark.session.session_facts import processing_time_trigger
+from penstock.spark.sinks.many_sinks import SinkSpec
 from penstock.spark.sinks.sink_factory import SinkRequest
 from penstock.spark.sinks.sink_names import named_writer
 from penstock.spark.start import StartRequest
@@ -42,7 +45,7 @@ OptionValue = bool | float | int | str | None
 class DataStreamWriter(PySparkDataStreamWriter):
     """Configures and starts a query on a streaming DataFrame.
 
-    Has the methods of PySpark's class of the same name and, in addition, `sink`, `stepped`,
+    Has the methods of PySpark's class of the same name and, in addition, `sink`, `to`, `stepped`,
     `hooks`, `restart` and `inject_faults`. Every setting is made on PySpark's own writer too, so
     that an invalid one raises PySpark's error at the same call. `start` and `toTable` start the
     query.
@@ -62,6 +65,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._batch_function: Callable[[DataFrame, int], None] | None = None
         self._batch_function_name: str | None = None
         self._sink_name: str | None = None
+        self._many: list[SinkSpec] = []
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
         self._hooks = Hooks()
@@ -178,6 +182,35 @@ class DataStreamWriter(PySparkDataStreamWriter):
         """Write every batch to a sink written in Python; see `PythonSink`."""
         self.foreachBatch(lambda df, batch_id: sink.add_batch(batch_id, df))
         self._batch_function_name = str(sink)
+        return self
+
+    def to(
+        self,
+        name: str,
+        sink: AnySink,
+        *,
+        where: str | Column | None = None,
+        parallel: bool = False,
+        retries: int = 0,
+        backoff: float = 1.0,
+        max_backoff: float = 60.0,
+        replaces: str | None = None,
+    ) -> DataStreamWriter:
+        """Write every batch to this sink as well; call it once for each sink of the query.
+
+        A batch is computed once and then given to each sink. A sink that has finished it does not
+        get it again, even if another sink fails or the process ends before the batch is committed.
+        A sink whose own write was interrupted gets the batch again, with the same id and rows.
+
+        `sink` is a function `(df, batch_id)`, a PythonSink or a BatchWriter. `name` identifies it
+        in the checkpoint. It gets the rows for which `where` holds. Sinks are called in order,
+        those with `parallel` at the same time, each on a thread of its own. If the sink raises, it
+        is called again up to `retries` times, first after `backoff` seconds, then after twice as
+        long, up to `max_backoff`. A sink that is added later starts with the next batch; one with
+        `replaces` continues where the sink of that name stopped.
+        """
+        named = NamedSink(name, described(sink), parallel, retries, backoff, max_backoff, replaces)
+        self._many.append(sink_spec(named, sink, where, self._many))
         return self
 
     def inject_faults(self, faults: FaultInjector) -> DataStreamWriter:
@@ -318,6 +351,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
     def _query_start(self, path: str | None, table: str | None) -> QueryStart:
         """The start that the current settings of this writer describe."""
+        if self._many:
+            refuse_other_sinks(self._format, path, table)
         sink = self._sink_request()
         warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
@@ -336,8 +371,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
         warn_of_options_without_effect(self._options)
 
     def _sink_request(self) -> SinkRequest:
+        default = self._df.sparkSession.conf.get("spark.sql.sources.default")
         return SinkRequest(
-            format=self._format or str(self._df.sparkSession.conf.get("spark.sql.sources.default")),
+            format="foreachBatch" if self._many else self._format or str(default),
             output_mode=self._output_mode,
             options=dict(self._options),
             partition_columns=self._partition_columns,
@@ -346,6 +382,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             batch_function=self._batch_function,
             batch_function_name=self._batch_function_name,
             name=self._sink_name,
+            many=tuple(self._many),
         )
 
 

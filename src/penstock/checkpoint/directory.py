@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from penstock.checkpoint.commit_log import CommitLog
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.known_files import KnownFiles
+from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import OffsetSeqLog
+from penstock.checkpoint.sink_entries import SinkEntryLog, SinkNamesLog
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.versions import LogVersions
 from penstock.errors import CheckpointNotEmptyError, Condition, MissingMetadataError
@@ -29,6 +32,11 @@ class CheckpointDirectory:
         self._purged_before = 0
         self.offset_log = OffsetSeqLog(files, known=self._known, versions=versions)
         self.commit_log = CommitLog(files, known=self._known, versions=versions)
+        self.sink_names = SinkNamesLog(files, known=self._known)
+
+    def sink_log(self, name: str) -> SinkEntryLog:
+        """The entries of one of many sinks."""
+        return SinkEntryLog(self.files, name, self._known)
 
     @property
     def root(self) -> str:
@@ -75,8 +83,9 @@ class CheckpointDirectory:
         self,
         before: int,
         between: Callable[[], None] = lambda: None,
+        others: Iterable[MetadataLog[Any]] = (),
     ) -> None:
-        """Remove the log entries of all batches below `before`.
+        """Remove the log entries of all batches below `before`, in the logs `others` too.
 
         Calls `between` after the offset log.
 
@@ -91,6 +100,8 @@ class CheckpointDirectory:
             self.offset_log.purge(before)
             between()
             self.commit_log.purge(before)
+            for log in others:
+                log.purge(before)
 
         self.files.run_aside(purge)
 

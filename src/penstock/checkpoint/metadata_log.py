@@ -156,7 +156,7 @@ class MetadataLog(ABC, Generic[T]):
                 f"Nothing was changed. If {path} is the newest entry of its log and is empty or "
                 "truncated (a crash while Spark wrote it to a file system without atomic rename), "
                 "move it away and start the query again: the batch is then planned anew, or, if "
-                "this is the commit log, run again as planned."
+                "this is the commit log or the entry of a sink, run again as planned."
             ) from exc
         except CheckpointError:
             raise

@@ -3,6 +3,8 @@
     .penstock/lock                          the advisory lock: see `lock`
     .penstock/backups/0001/manifest.json    the changes of one `penstock checkpoint` command and
                                             whether it has finished: see `tools.backup`
+    .penstock/sinks/lake/7                  the sink `lake` has finished batch 7: see `sink_entries`
+    .penstock/sink-names/0                  the names of the sinks: see `sink_entries`
 
 Spark does not read this directory.
 """

@@ -51,6 +51,7 @@ class CheckpointText:
         if hidden > 0:
             self._line(f"[dim]{hidden} earlier batches; --all shows them, `show DIR N` one.[/]")
         self._sources(report)
+        self._sinks(report)
         self._operators(report)
         self._settings(report.settings, settings)
         self._sizes(report)
@@ -75,6 +76,8 @@ class CheckpointText:
             self._line(f"[bold]Files of source {escape(name)}[/]")
             for file in files:
                 print_line(self._console, Text(f"  {file}"))
+        if detail.finished_sinks:
+            self._line(f"[bold]Finished by the sinks[/] {escape(', '.join(detail.finished_sinks))}")
         if detail.commit is not None:
             self._line(f"[bold]Commit[/] {escape(str(dict(detail.commit)))}")
         if detail.batch.problem:
@@ -209,6 +212,17 @@ class CheckpointText:
                 self._line(f"Source {escape(name)}: from {start} to {end}")
         if rows:
             self._table(_columns("source", "topic", "partition", "from", "to", "count"), rows)
+
+    def _sinks(self, report: CheckpointReport) -> None:
+        if not report.sinks:
+            return
+        rows = []
+        for sink in report.sinks:
+            newest = "-" if sink.newest_batch is None else str(sink.newest_batch)
+            planned = {True: "finished", False: "waits for it", None: "-"}[sink.has_planned_batch]
+            known = escape(sink.name) if sink.is_in_query else f"{escape(sink.name)} (removed)"
+            rows.append((known, newest, str(sink.entries), planned if sink.is_in_query else "-"))
+        self._table(_columns("sink", "last batch", "entries", "planned batch"), rows)
 
     def _operators(self, report: CheckpointReport) -> None:
         if not report.operators:

@@ -112,11 +112,11 @@ class _Interceptor:
         sink = start.request.sink
         if not self._with_sink:
             return SinkRequest("noop", sink.output_mode, name=sink.name)
-        if sink.batch_function is None and sink.foreach is None:
+        if sink.batch_function is None and sink.foreach is None and not sink.many:
             raise UnsupportedError(
                 f"The trials cannot run with the sink {sink.format}: it would keep the rows of the "
                 "trials, or skip them because of their batch ids. --with-sink works with "
-                "foreachBatch, foreach and sinks written in Python; repeat without it."
+                "foreachBatch, foreach, sinks written in Python and many sinks; repeat without it."
             )
         return sink
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import OffsetSeqMetadata
+from penstock.engine.named_sinks import SinkOutcome
 from penstock.engine.seam import BatchExecution
 from penstock.engine.stream_progress import StreamProgress
 
@@ -15,7 +16,7 @@ class BatchContext:
 
     A batch is the data after `start_offsets` (the reference's committed offsets) up to
     `end_offsets` (its available offsets). `last_execution` is the execution of the previous batch;
-    None for the first batch of a run.
+    None for the first batch of a run. `sink_outcomes` is filled if the query has many sinks.
     """
 
     batch_id: int = -1
@@ -27,6 +28,7 @@ class BatchContext:
     last_execution: BatchExecution | None = None
     execution: BatchExecution | None = None
     output_rows: int | None = None
+    sink_outcomes: tuple[SinkOutcome, ...] = ()
 
     @property
     def is_new_data_available(self) -> bool:

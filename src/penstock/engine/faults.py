@@ -17,6 +17,8 @@ class FaultPoint(str, Enum):
     BEFORE_SOURCES = "before_sources"
     AFTER_SOURCES = "after_sources"
     BEFORE_START_OFFSETS = "before_start_offsets"
+    BEFORE_SINK_NAMES = "before_sink_names"
+    AFTER_SINK_NAMES = "after_sink_names"
     AFTER_START_OFFSETS = "after_start_offsets"
     BEFORE_LATEST_OFFSET = "before_latest_offset"
     AFTER_LATEST_OFFSET = "after_latest_offset"
@@ -32,6 +34,10 @@ class FaultPoint(str, Enum):
     BEFORE_PLANNING = "before_planning"
     AFTER_PLANNING = "after_planning"
     BEFORE_SINK = "before_sink"
+    AFTER_COMPUTING = "after_computing"
+    BEFORE_NAMED_SINK = "before_named_sink"
+    BEFORE_SINK_ENTRY = "before_sink_entry"
+    AFTER_SINK_ENTRY = "after_sink_entry"
     AFTER_SINK = "after_sink"
     BEFORE_COMMIT_LOG = "before_commit_log"
     AFTER_COMMIT_LOG = "after_commit_log"
@@ -39,11 +45,32 @@ class FaultPoint(str, Enum):
     AFTER_STOP_SOURCES = "after_stop_sources"
 
 
+OF_EACH_SINK = (
+    FaultPoint.BEFORE_NAMED_SINK,
+    FaultPoint.BEFORE_SINK_ENTRY,
+    FaultPoint.AFTER_SINK_ENTRY,
+)
+"""The points that a query with many sinks reaches once for each of them in every batch."""
+
+OF_MANY_SINKS = frozenset(
+    {
+        FaultPoint.BEFORE_SINK_NAMES,
+        FaultPoint.AFTER_SINK_NAMES,
+        FaultPoint.AFTER_COMPUTING,
+        *OF_EACH_SINK,
+    }
+)
+"""The points that only a query with many sinks reaches."""
+
+
 class FaultInjector:
     """Called at every fault point. This implementation does nothing."""
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
-        """Called on the query's thread at a point; `batch_id` is -1 outside of batches."""
+        """Called at a point; `batch_id` is -1 outside of batches.
+
+        The thread is that of the query or, for the points of a parallel sink, that of the sink.
+        """
 
 
 NO_FAULTS = FaultInjector()

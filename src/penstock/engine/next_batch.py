@@ -146,7 +146,8 @@ def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
         _logger.debug("Purging metadata at threshold=%s", threshold)
         runtime.faults.reach(FaultPoint.BEFORE_PURGE, context.batch_id)
         between = partial(runtime.faults.reach, FaultPoint.BETWEEN_PURGES, context.batch_id)
-        runtime.checkpoint.purge(threshold, between)
+        sinks = runtime.sinks.logs.values() if runtime.sinks is not None else ()
+        runtime.checkpoint.purge(threshold, between, sinks)
         runtime.faults.reach(FaultPoint.AFTER_PURGE, context.batch_id)
 
 

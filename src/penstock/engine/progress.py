@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
+from penstock.engine.named_sinks import SinkOutcome
+
 NO_OUTPUT_ROWS = -1
 """The number of output rows of a sink that does not count them."""
 
@@ -50,11 +52,12 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class SinkProgress:
-    """The progress of the sink."""
+    """The progress of the sink. The outcomes of many sinks are in the JSON as `metrics`."""
 
     description: str
     num_output_rows: int = NO_OUTPUT_ROWS
     metrics: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Sequence[SinkOutcome] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,7 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryIdleEvent, QueryProgressEvent
+from penstock.engine.named_sinks import SinkOutcome, progress_metrics
 from penstock.engine.progress import (
     NO_OUTPUT_ROWS,
     ExecutionStats,
@@ -138,7 +139,7 @@ class ProgressReporter:
             output_rows=context.output_rows,
             event_time={**stats.event_time, **self._watermark(plan, context)},
         )
-        progress = self._progress(plan, context.batch_id, end, stats)
+        progress = self._progress(plan, context.batch_id, end, stats, context.sink_outcomes)
         self._last_stats = stats
         self._last_idle_report = self._clock.time_millis()
         self._add(progress)
@@ -211,10 +212,16 @@ class ProgressReporter:
         return {"watermark": self._session.event_time_text(context.metadata.batch_watermark_ms)}
 
     def _progress(
-        self, plan: QueryPlan, batch_id: int, end_ms: int, stats: ExecutionStats
+        self,
+        plan: QueryPlan,
+        batch_id: int,
+        end_ms: int,
+        stats: ExecutionStats,
+        sinks: Sequence[SinkOutcome] = (),
     ) -> StreamingQueryProgress:
         duration = end_ms - self._trigger_start
         output_rows = NO_OUTPUT_ROWS if stats.output_rows is None else stats.output_rows
+        metrics = {**plan.sink_metrics(), **progress_metrics(sinks)}
         return StreamingQueryProgress(
             id=self._identity.id,
             run_id=self._identity.run_id,
@@ -226,7 +233,7 @@ class ProgressReporter:
             event_time=stats.event_time,
             state_operators=stats.state_operators,
             sources=self._source_progress(plan.sources, stats.input_rows, duration),
-            sink=SinkProgress(plan.sink_description, output_rows, plan.sink_metrics()),
+            sink=SinkProgress(plan.sink_description, output_rows, metrics, sinks),
             observed_metrics=stats.observed_metrics,
             is_rounded=self._session.rounds_rates,
             shows_duration=self._session.shows_batch_duration,

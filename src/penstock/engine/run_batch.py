@@ -23,7 +23,7 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
        and the sink gets the batch id.
     5. The batch id is set as a local property, for the tasks.
     6-7. queryPlanning: the physical plan is made.
-    8. addBatch: the plan runs and the sink writes the result.
+    8. addBatch: the plan runs and the sink writes the result; many sinks: see `sink_delivery`.
     9. The watermark advances, and the batch is written to the commit log.
     """
     _logger.debug("Running batch %s", context.batch_id)
@@ -49,7 +49,8 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     # (8)
     runtime.faults.reach(FaultPoint.BEFORE_SINK, context.batch_id)
     with runtime.reporter.report_time_taken("addBatch"):
-        context.output_rows = execution.run()
+        sinks = runtime.sinks
+        context.output_rows = execution.run() if sinks is None else sinks.write(context)
     runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
     runtime.call_hooks(HookPoint.AFTER_SINK, context)
     # (9)

@@ -22,7 +22,8 @@ class RunState:
     """The state of a run and its events. Every method may be called from any thread.
 
     `started`, `initialized` and `terminated` are set once and stay set. `stopping` ends a wait for
-    the next trigger, `nudge` a wait for data. `failure` is the error if the run has failed.
+    the next trigger, `nudge` a wait for data, `terminating` a wait inside a batch. `failure` is the
+    error if the run has failed.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class RunState:
         self.terminated = threading.Event()
         self.stopping = threading.Event()
         self.nudge = threading.Event()
+        self.terminating = threading.Event()
         self.failure: StreamFailedError | None = None
         self.has_done_a_batch = False
         self._state = State.INITIALIZING
@@ -71,6 +73,7 @@ class RunState:
         """Set TERMINATED: no batch starts after this."""
         with self._lock:
             self._state = State.TERMINATED
+        self.terminating.set()
 
     def stop_at_boundary(self) -> None:
         """Request a stop: no trigger starts after this, and a wait for one ends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.batch_context import BatchContext
@@ -16,13 +17,17 @@ from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.watermark import WatermarkTracker
 
+if TYPE_CHECKING:
+    from penstock.engine.sink_delivery import SinkDelivery
+
 
 @dataclass
 class QueryRuntime:
     """The parts of a running query.
 
     `progress_lock` guards `no_new_data`, which `process_all_available` waits for. `source_ids` are
-    the names of the sources in the offset log; None if the log identifies them by position.
+    the names of the sources in the offset log; None if the log identifies them by position. `sinks`
+    is None if the query has one sink.
     """
 
     identity: QueryIdentity
@@ -38,6 +43,7 @@ class QueryRuntime:
     progress_lock: threading.Condition = field(default_factory=threading.Condition)
     source_ids: Sequence[str] | None = None
     no_new_data: bool = False
+    sinks: SinkDelivery | None = None
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Call the user's hooks for a point of a batch."""

@@ -16,6 +16,7 @@ from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.data_stream import DataStream
 from penstock.engine.error_text import error_text
 from penstock.engine.events import QueryEvent
+from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.settings import Settings
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
@@ -37,11 +38,29 @@ class BatchRequest:
 
 
 class BatchExecution(ABC):
-    """One planned batch. `run` is called once; the other methods are valid after that."""
+    """One planned batch. `run` or `run_for_sinks` is called once; the other methods are valid then.
+
+    For a plan with named sinks it is `run_for_sinks`, or neither, unless `has_other_effects`.
+    """
 
     @abstractmethod
     def run(self) -> int | None:
         """Compute the batch and write it to the sink; returns the number of rows, if counted."""
+
+    @property
+    def has_other_effects(self) -> bool:
+        """Whether running it does more than writing to sinks: state, event times, observations."""
+        return True
+
+    def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
+        """Compute the batch once, completely, and keep its rows while `deliver` runs.
+
+        `deliver` is called, on this thread, with a function that writes the rows to a sink of the
+        plan, by name. The rows are released at the end, also after an error of `deliver`, which is
+        raised. Unless `is_wanted`, the rows are not kept, and `deliver` does not write them.
+        Returns the number of rows.
+        """
+        raise NotImplementedError("this plan has no named sinks")
 
     @abstractmethod
     def event_time_stats(self) -> Sequence[EventTimeStats]:
@@ -91,6 +110,11 @@ class QueryPlan(ABC):
     @abstractmethod
     def sink_description(self) -> str:
         """The description of the sink in progress."""
+
+    @property
+    def named_sinks(self) -> Sequence[NamedSink]:
+        """The sinks of a query with many, in order; empty if the query has one sink."""
+        return ()
 
     def latest_batch_of_sink(self) -> int | None:
         """The newest batch in the sink's own log, if the sink has one and skips batches in it.
@@ -188,6 +212,13 @@ class StreamSession(ABC):
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         """Create the thread that the query will run on, without starting it."""
         return threading.Thread(target=target, name=name, daemon=True)
+
+    def create_sink_thread(self, target: Callable[[], None], sink: str) -> threading.Thread:
+        """Create a thread that writes to one of many sinks. Called on the query's thread.
+
+        Its jobs belong to the query, and are scheduled in a pool of the sink's own.
+        """
+        return threading.Thread(target=target, name=f"sink {sink}", daemon=True)
 
     @abstractmethod
     def enter(self, identity: QueryIdentity, description: str) -> None:

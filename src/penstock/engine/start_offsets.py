@@ -17,6 +17,7 @@ from penstock.engine.restart_rules import (
     refuse_unfinished_repartition,
 )
 from penstock.engine.runtime import QueryRuntime
+from penstock.engine.sink_restart import resume_sinks
 from penstock.engine.stream_progress import StreamProgress, positions_of
 from penstock.engine.watermark import WatermarkTracker
 from penstock.errors import ExecutionError, MissingBatchError
@@ -47,6 +48,7 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
         context = _resume(runtime, *latest)
     # The checkpoint may have been replaced between reading the query id and the logs.
     runtime.checkpoint.require_unchanged()
+    resume_sinks(runtime, context)
     _warn_of_limits_that_do_not_apply(runtime, context)
     _logger.info("Stream started from %s", context.start_offsets)
     runtime.faults.reach(FaultPoint.AFTER_START_OFFSETS, context.batch_id)

@@ -26,9 +26,15 @@ from penstock.engine.run_state import RunState, State
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.settings import KEYS
+from penstock.engine.sink_delivery import SinkDelivery
 from penstock.engine.triggers import Surroundings, Trigger, TriggerExecutor
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
-from penstock.errors import ExecutionError, StreamFailedError, UnknownTriggerError
+from penstock.errors import (
+    ExecutionError,
+    StoppedError,
+    StreamFailedError,
+    UnknownTriggerError,
+)
 from penstock.redaction import DEFAULT_REDACTOR, Redactor
 
 _logger = logging.getLogger(__name__)
@@ -248,7 +254,7 @@ class StreamExecution:
             self._initialize_and_run()
             self.reporter.update_status("Stopped")
         except BaseException as exc:
-            if not self.is_active and self._session.is_interruption(exc):
+            if not self.is_active and self._is_of_stop(exc):
                 self.reporter.update_status("Stopped")
             else:
                 error_class = self._session.error_class(exc)
@@ -281,6 +287,9 @@ class StreamExecution:
             hooks=self._hooks,
             progress_lock=self._progress_lock,
         )
+        if plan.named_sinks:
+            terminating = self.life.terminating
+            self._runtime.sinks = SinkDelivery(self._runtime, plan.named_sinks, terminating)
         self._engine = MicroBatchExecution(
             self._runtime,
             schedule,
@@ -300,6 +309,9 @@ class StreamExecution:
             _logger.info("Finish initializing with logical plan:\n%s", plan)
             self.life.initialized.set()
             self._engine.run_activated_stream()
+
+    def _is_of_stop(self, exc: BaseException) -> bool:
+        return isinstance(exc, StoppedError) or self._session.is_interruption(exc)
 
     def _surroundings(self) -> Surroundings:
         wraps = self._session.settings.available_now_wrapper

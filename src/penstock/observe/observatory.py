@@ -16,6 +16,7 @@ from penstock.engine.run_state import State
 from penstock.engine.stream_execution import StreamExecution
 from penstock.observe.histogram import Histogram
 from penstock.observe.lag import SeenOffsets, catch_up_seconds, lag_between
+from penstock.observe.sink_sums import SinkSums
 from penstock.observe.snapshot import (
     BatchSnapshot,
     Condition,
@@ -141,6 +142,7 @@ class _Entry:
         if execution.failure is not None:
             self._sums.failures += 1
             self._error = self._shown(one_line(execution.failure.parameters["message"]))
+            self._sums.sinks.add_failure(execution.failure.__cause__)
         self._final = self._make(execution, ended_at=self._now())
         self._execution = None
 
@@ -199,6 +201,7 @@ class _Entry:
             options=self._options,
             totals=self._sums.snapshot(),
             batches=batches,
+            sinks=self._sums.sinks.snapshot(text),
         )
 
     def _shown(self, text: str) -> str:
@@ -234,12 +237,14 @@ class _Sums:
 
     def __init__(self) -> None:
         self.failures = 0
+        self.sinks = SinkSums()
         self._lock = threading.Lock()
         self._batches = self._input_rows = self._output_rows = self._late_rows = 0
         self._batch_seconds = Histogram()
         self._phase_seconds: dict[str, Histogram] = {}
 
     def add(self, progress: StreamingQueryProgress) -> None:
+        self.sinks.add(progress.sink.outcomes)
         with self._lock:
             self._batches += 1
             self._input_rows += progress.num_input_rows

@@ -47,6 +47,26 @@ class SourceSnapshot:
 
 
 @dataclass(frozen=True)
+class SinkSnapshot:
+    """One of many sinks: its last batch, and totals over all runs of the query in this process.
+
+    `status` is `written`, `done before` (in an earlier run) or `not due` (the sink is newer than
+    the plan of the batch). `retries` are the calls after a failed one, `failures` the batches that
+    failed because of this sink, `seconds` the durations of its writes.
+    """
+
+    name: str
+    description: str = ""
+    status: str = ""
+    duration_ms: int = 0
+    attempts: int = 0
+    batches: int = 0
+    retries: int = 0
+    failures: int = 0
+    seconds: HistogramSnapshot = field(default_factory=HistogramSnapshot)
+
+
+@dataclass(frozen=True)
 class BatchSnapshot:
     """A batch that has run. `output_rows` is None if the sink does not count rows."""
 
@@ -80,7 +100,7 @@ class QuerySnapshot:
     `state_memory_bytes` are None for a stateless query. `error` is the last failure of the query
     in this process. `condition` is `restarting` while a restart is pending; the other fields are
     then those of the run that failed. `trigger_age` is the number of seconds since the active
-    trigger began, None between triggers.
+    trigger began, None between triggers. `sinks` is empty unless the query has many.
     """
 
     id: str
@@ -111,6 +131,7 @@ class QuerySnapshot:
     options: Mapping[str, str] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     batches: tuple[BatchSnapshot, ...] = ()
+    sinks: tuple[SinkSnapshot, ...] = ()
 
     @property
     def label(self) -> str:

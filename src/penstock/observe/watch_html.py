@@ -80,9 +80,14 @@ def html_snapshot(snapshot: QuerySnapshot) -> str:
         for source in snapshot.sources
     )
     sources = _table(("source", "last batch", "from", "to", "latest", "lag"), rows) if rows else ""
+    written = "".join(
+        _cells(escape(sink.name), escape(sink.description), sink.status, f"{sink.duration_ms} ms")
+        for sink in snapshot.sinks
+    )
+    sinks = _table(("sink", "description", "last batch", "took"), written) if written else ""
     places = (("sink", snapshot.sink), ("checkpoint", snapshot.checkpoint), ("id", snapshot.id))
     shown = "".join(f"<div>{name}: <code>{escape(place)}</code></div>" for name, place in places)
-    return html_table((snapshot,)) + sources + shown
+    return html_table((snapshot,)) + sources + sinks + shown
 
 
 def _table(headings: Sequence[str], rows: str) -> str:

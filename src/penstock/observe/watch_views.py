@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.observe import figures
-from penstock.observe.snapshot import PHASES, BatchSnapshot, QuerySnapshot
+from penstock.observe.snapshot import PHASES, BatchSnapshot, QuerySnapshot, SinkSnapshot
 
 _BAR_WIDTH = 16
 _UNLIMITED = 10_000
@@ -143,7 +143,7 @@ def bar(snapshot: QuerySnapshot) -> Text:
 
 
 def _notes(snapshot: QuerySnapshot) -> list[Text]:
-    notes = []
+    notes = [_sink_line(snapshot, sink) for sink in snapshot.sinks]
     if (blocker := figures.blocker(snapshot)) is not None:
         notes.append(Text(f"{snapshot.label}: {blocker}", style="yellow"))
     if snapshot.restarts:
@@ -152,6 +152,12 @@ def _notes(snapshot: QuerySnapshot) -> list[Text]:
         first_line = snapshot.error.split("\n", 1)[0]
         notes.append(Text(f"{snapshot.label}: {first_line}", style="red", overflow="ellipsis"))
     return notes
+
+
+def _sink_line(snapshot: QuerySnapshot, sink: SinkSnapshot) -> Text:
+    retries = f", {sink.retries} retries so far" if sink.retries else ""
+    took = f" in {figures.duration(sink.duration_ms)}" if sink.attempts else ""
+    return Text(f"{snapshot.label} -> {sink.name}: {sink.status}{took}{retries}", style="dim")
 
 
 def _key(snapshots: Sequence[QuerySnapshot]) -> Text:

@@ -111,7 +111,9 @@ def open_query(
         delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
         options=request.shown,
         redactor=Redactor(session.find_conf(_REDACTION_RULE)).knowing(
-            request.sink.options, *source_options(jvm, spec.analyzed)
+            request.sink.options,
+            *(sink.options for sink in request.sink.many),
+            *source_options(jvm, spec.analyzed),
         ),
         on_started=lambda: _show_memory_table(choice, name),
         observers=[*observers, *reporters],

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.engine.faults import FaultInjector, FaultPoint
+from penstock.engine.faults import OF_EACH_SINK, OF_MANY_SINKS, FaultInjector, FaultPoint
 
 STOP_POINTS = frozenset({FaultPoint.BEFORE_STOP_SOURCES, FaultPoint.AFTER_STOP_SOURCES})
 """Reached after the query has ended, so only a kill of the process can crash here."""
@@ -25,19 +27,21 @@ class SimulatedCrash(BaseException):
 class BatchPoint:
     """A fault point in a particular batch; the batch id is -1 before the first batch.
 
-    `str()` is `point:batch_id`, which `parse` reads.
+    A point that is reached once for each of many sinks has their number, counted from 1, as `nth`.
+    `str()` is `point:batch_id` or, from the second on, `point:batch_id:nth`; `parse` reads both.
     """
 
     point: FaultPoint
     batch_id: int
+    nth: int = 1
 
     def __str__(self) -> str:
-        return f"{self.point.value}:{self.batch_id}"
+        return f"{self.point.value}:{self.batch_id}" + (f":{self.nth}" if self.nth > 1 else "")
 
     @classmethod
     def parse(cls, text: str) -> BatchPoint:
-        point, _, batch_id = text.partition(":")
-        return cls(FaultPoint(point), int(batch_id))
+        point, batch_id, *nth = text.split(":")
+        return cls(FaultPoint(point), int(batch_id), *map(int, nth))
 
 
 class PointRecorder(FaultInjector):
@@ -49,13 +53,20 @@ class PointRecorder(FaultInjector):
         """`crash` is called at `crash_at`; by default it raises SimulatedCrash."""
         self._crash_at = crash_at
         self._crash = crash or _crash
+        self._times: Counter[tuple[FaultPoint, int]] = Counter()
+        self._lock = threading.Lock()
         self.seen: list[BatchPoint] = []
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
-        reached = BatchPoint(point, batch_id)
-        self.record(reached)
-        if reached == self._crash_at:
-            self._crash_at = None
+        with self._lock:
+            self._times[point, batch_id] += 1
+            nth = self._times[point, batch_id] if point in OF_EACH_SINK else 1
+            reached = BatchPoint(point, batch_id, nth)
+            self.record(reached)
+            is_crash = reached == self._crash_at
+            if is_crash:
+                self._crash_at = None
+        if is_crash:
             self._crash()
 
     def record(self, reached: BatchPoint) -> None:
@@ -85,7 +96,8 @@ def choose_crash_points(
     """Choose where to crash, among the points that a run without a crash has reached.
 
     With `every_batch`, each point in every batch; otherwise each point once, in batch 1 if it is
-    reached there, because that batch has a predecessor. The result is in the order of FaultPoint.
+    reached there, because that batch has a predecessor. A point of many sinks counts for each of
+    them. The result is in the order of FaultPoint.
     """
     crash_points: list[BatchPoint] = []
     for point in FaultPoint:
@@ -94,8 +106,21 @@ def choose_crash_points(
         batches = list(dict.fromkeys(p.batch_id for p in reached if p.point is point))
         if batches and not every_batch:
             batches = [1] if 1 in batches else batches[:1]
-        crash_points += [BatchPoint(point, batch_id) for batch_id in batches]
+        of_point = dict.fromkeys(p for p in reached if p.point is point and p.batch_id in batches)
+        crash_points += of_point
     return crash_points
+
+
+def not_crashed(
+    crash_points: Sequence[BatchPoint], points: Sequence[FaultPoint] | None
+) -> list[FaultPoint]:
+    """The points, of those that were wanted, at which there is no crash.
+
+    If all were wanted, those of many sinks are not missed in a query that has one sink.
+    """
+    crashed = {crash_point.point for crash_point in crash_points}
+    wanted = [p for p in FaultPoint if p not in OF_MANY_SINKS] if points is None else points
+    return [point for point in wanted if point not in crashed]
 
 
 def delivered_again(before: Sequence[BatchPoint], after: Sequence[BatchPoint]) -> tuple[int, ...]:

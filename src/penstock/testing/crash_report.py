@@ -83,6 +83,7 @@ class Trial:
         return {
             "point": self.crashed_at.point.value,
             "batch": self.crashed_at.batch_id,
+            **({"sink": self.crashed_at.nth} if self.crashed_at.nth > 1 else {}),
             "deliveredAgain": list(self.delivered_again),
             "verdict": self.verdict.value,
             "duplicates": [repr(row) for row in self.duplicates],
@@ -122,9 +123,10 @@ class CrashReport:
         table = [("crash at", "batch", "delivered again", "output")]
         for trial in self.trials:
             batch_id = trial.crashed_at.batch_id
+            nth = f", sink {trial.crashed_at.nth}" if trial.crashed_at.nth > 1 else ""
             table.append(
                 (
-                    trial.crashed_at.point.value,
+                    trial.crashed_at.point.value + nth,
                     "-" if batch_id < 0 else str(batch_id),
                     ", ".join(f"batch {again}" for again in trial.delivered_again) or "-",
                     trial.describe(),

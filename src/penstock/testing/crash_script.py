@@ -22,7 +22,12 @@ from typing import Any
 
 from penstock.engine.faults import FaultPoint
 from penstock.errors import ExecutionError
-from penstock.testing.crash_faults import BatchPoint, choose_crash_points, delivered_again
+from penstock.testing.crash_faults import (
+    BatchPoint,
+    choose_crash_points,
+    delivered_again,
+    not_crashed,
+)
 from penstock.testing.crash_process import ScriptRun, TestInterruptedError, log_of
 from penstock.testing.crash_state import state_digest
 
@@ -78,8 +83,7 @@ def crash_test_script(
             f"{run.script} ran no batch on Penstock, so there is nothing to crash. Check that it "
             "has input and starts a streaming query."
         )
-    crashed = {crash_point.point for crash_point in crash_points}
-    missed = [point for point in (points or FaultPoint) if point not in crashed]
+    missed = not_crashed(crash_points, points)
     trials = _Trials(run, len(crash_points))
     trials.run_all(crash_points, jobs)
     finished = trials.finished(crash_points)

@@ -14,11 +14,13 @@ _EFFECTS = frozenset(
     {
         FaultPoint.BEFORE_SINK,
         FaultPoint.AFTER_SINK,
+        FaultPoint.BEFORE_NAMED_SINK,
+        FaultPoint.BEFORE_SINK_ENTRY,
         FaultPoint.BEFORE_SOURCE_COMMIT,
         FaultPoint.AFTER_SOURCE_COMMIT,
     }
 )
-"""The points around the two calls that may change something outside the folder."""
+"""The points around the calls that may change something outside the folder."""
 
 _CHANCE = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"  # ids

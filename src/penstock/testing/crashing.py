@@ -32,6 +32,7 @@ from penstock.testing.crash_faults import (
     choose_crash_points,
     crashes_not_logged,
     delivered_again,
+    not_crashed,
 )
 from penstock.testing.crash_report import CrashReport, Trial
 from penstock.testing.memory_stream import MemoryStream
@@ -145,14 +146,12 @@ def _test(rig: _Rig, points: Sequence[FaultPoint] | None, *, every_batch: bool) 
             "query reads the input and is started with write_stream or df.writeStream."
         )
     trials = [_try(rig, crash_point, expected) for crash_point in crash_points]
-    crashed = {crash_point.point for crash_point in crash_points} | STOP_POINTS
-    wanted = FaultPoint if points is None else points
-    return CrashReport(trials, [p for p in wanted if p not in crashed], len(expected))
+    missed = [p for p in not_crashed(crash_points, points) if p not in STOP_POINTS]
+    return CrashReport(trials, missed, len(expected))
 
 
 def _try(rig: _Rig, crash_point: BatchPoint, expected: Sequence[Any]) -> Trial:
-    batch = "" if crash_point.batch_id < 0 else f"_{crash_point.batch_id}"
-    workspace = rig.new_workspace(f"{crash_point.point.value}{batch}")
+    workspace = rig.new_workspace(str(crash_point).removesuffix(":-1").replace(":", "_"))
     first, second = PointRecorder(crash_point), PointRecorder()
     if not rig.crashes(workspace, first):
         return Trial(crash_point, error="this run did not reach the fault point again")

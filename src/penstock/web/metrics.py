@@ -41,6 +41,7 @@ class QueryCollector(Collector):
         yield from _counters(queries)
         yield from _gauges(queries)
         yield from _per_source(queries)
+        yield from _per_sink(queries)
 
 
 def serve_metrics(
@@ -182,6 +183,30 @@ def _per_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
                 if (figure := value(source)) is not None:
                     family.add_metric([*_labels(query), str(number), source.description], figure)
         yield family
+
+
+def _per_sink(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    """The metrics of queries with many sinks; no samples for the others."""
+    labels = (*_QUERY, "sink")
+    seconds = HistogramMetricFamily(
+        "penstock_sink_seconds", "Time one of many sinks took for a batch.", labels=labels
+    )
+    counters = {
+        name: CounterMetricFamily(f"penstock_sink_{name}", help_text, labels=labels)
+        for name, help_text in (
+            ("batches", "Batches written to one of many sinks."),
+            ("retries", "Calls of one of many sinks after a failed one."),
+            ("failures", "Runs that failed because of one of many sinks."),
+        )
+    }
+    for query in queries:
+        for sink in query.sinks:
+            values = [*_labels(query), sink.name]
+            seconds.add_metric(values, *_buckets(sink.seconds))
+            for name, family in counters.items():
+                family.add_metric(values, getattr(sink, name))
+    yield seconds
+    yield from counters.values()
 
 
 def _last_progress(query: QuerySnapshot) -> float | None:

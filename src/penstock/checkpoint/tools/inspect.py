@@ -21,6 +21,7 @@ from penstock.checkpoint.tools.offset_text import (
     partition_changes,
     position_in,
 )
+from penstock.checkpoint.tools.sink_files import SinkReport, finished_sinks, sink_reports
 from penstock.checkpoint.tools.surgery import offset_of
 from penstock.checkpoint.tools.targets import Targets, possible_targets
 from penstock.checkpoint.tools.view import CheckpointView
@@ -103,6 +104,8 @@ class CheckpointReport:
     rewind_targets: tuple[int, ...]
     undoable: tuple[str, ...]
     in_use: str | None
+    sinks: tuple[SinkReport, ...] = ()
+    """The sinks of a query with many; empty for one sink."""
 
     def to_dict(self) -> dict[str, Any]:
         return _camel_dict(asdict(self))
@@ -127,6 +130,8 @@ class BatchDetail:
     positions: Mapping[str, Mapping[str, Any]]
     """For Kafka sources: each partition with its start, its end and the count of offsets. For Delta
     and Iceberg sources: the parsed start and end offset."""
+    finished_sinks: tuple[str, ...] = ()
+    """Of many sinks, those that have an entry for the batch."""
 
     def to_dict(self) -> dict[str, Any]:
         return _camel_dict(asdict(self))
@@ -152,6 +157,7 @@ def inspect(view: CheckpointView) -> CheckpointReport:
         rewind_targets=tuple(possible_targets(view)),
         undoable=tuple(backup.operation for backup in backups_of(view.root)),
         in_use=activity_of(view.root).holder,
+        sinks=sink_reports(view),
     )
 
 
@@ -176,6 +182,7 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
         files=_input_files(view, batch),
         commit=json.loads(commit.json) if commit else None,
         positions=_positions(_named(before) if before else {}, _named(entry) if entry else {}),
+        finished_sinks=finished_sinks(view, batch),
     )
 
 

@@ -1,8 +1,9 @@
 """Plans commands on batches: rewind to a batch, plan a batch anew, skip a batch.
 
 The functions return a Plan or raise SurgeryRefusedError; they change no file. Deletions are in this
-order: state, the logs of sources, the two logs from their newest entry down. If a command is
-interrupted, the checkpoint therefore refuses to run rather than producing wrong results.
+order: state, the logs of sources, the entries of many sinks, the two logs from their newest entry
+down. If a command is interrupted, the checkpoint therefore refuses to run rather than producing
+wrong results.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
+from penstock.checkpoint.tools.sink_files import again_warning, cut_sinks, waiting_sinks
 from penstock.checkpoint.tools.targets import (
     last_before,
     listed,
@@ -49,7 +51,8 @@ def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
             f"{view.entry(to)}."
         ),
         changes=tuple(changes),
-        warnings=() if last == to else _sink_warnings(to + 1, last, sink),
+        warnings=(() if last == to else _sink_warnings(to + 1, last, sink))
+        + again_warning(view, to),
     )
 
 
@@ -79,7 +82,7 @@ def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
         operation="replan",
         outcome=f"The next run plans batch {batch} anew, from offsets {start}, with new limits.",
         changes=tuple(changes),
-        warnings=_sink_warnings(batch, batch, sink),
+        warnings=_sink_warnings(batch, batch, sink) + again_warning(view, batch - 1),
     )
 
 
@@ -124,6 +127,7 @@ def skip(view: CheckpointView) -> Plan:
         warnings=(
             f"The input of batch {batch}, from {start} to {entry}, is never processed. Note the "
             "offsets if you want to process it another way.",
+            *(f"The sink {name} never gets batch {batch}." for name in waiting_sinks(view)),
         ),
     )
 
@@ -155,6 +159,7 @@ def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
         changes += delete_files(root, view.state.paths_beyond(batch + 1))
     end = view.entry(batch) if batch >= 0 else None
     changes += _cut_sources(view, end)
+    changes += cut_sinks(view, batch)
     ids = sorted({*view.offsets.ids, *view.commits.ids}, reverse=True)
     for later in (i for i in ids if i > batch):
         changes += delete_files(

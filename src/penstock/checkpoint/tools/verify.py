@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from penstock.checkpoint.own_files import interrupted_command
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
+from penstock.checkpoint.tools.sink_files import check_sinks
 from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify_files import (
     check_checksums,
@@ -39,6 +40,7 @@ def verify(view: CheckpointView) -> Verification:
         check_schema_paths,
         check_file_sources,
         check_planned_files,
+        check_sinks,
         check_leftovers,
     )
     findings = [finding for check in checks for finding in check(view)]

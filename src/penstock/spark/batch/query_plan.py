@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMetadata
 from penstock.engine.data_stream import DataStream
+from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
 from penstock.engine.stream_progress import positions_of
@@ -22,6 +23,7 @@ from penstock.spark.plan.statistics import PlanStatistics
 from penstock.spark.plan.watermarks import describe_watermarks
 from penstock.spark.session.stream_session import SparkStreamSession
 from penstock.spark.sinks.batch_sinks import SparkSink
+from penstock.spark.sinks.many_sinks import ManySinks
 from penstock.spark.sinks.sink_log import latest_batch_of
 from penstock.spark.sinks.sink_names import SINK_EVOLUTION, SinkNames
 from penstock.spark.state.state_commits import StateCommits
@@ -136,6 +138,10 @@ class SparkQueryPlan(QueryPlan):
     def sink_description(self) -> str:
         return self._spec.sink.description
 
+    @property
+    def named_sinks(self) -> Sequence[NamedSink]:
+        return self._spec.sink.sinks if isinstance(self._spec.sink, ManySinks) else ()
+
     def latest_batch_of_sink(self) -> int | None:
         if self._spec.skips_known_batches:
             return None
@@ -234,11 +240,24 @@ class SparkBatchExecution(BatchExecution):
         return self._execution
 
     def run(self) -> int | None:
+        self._before_run()
+        return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
+
+    @property
+    def has_other_effects(self) -> bool:
+        return self._statistics.has_any
+
+    def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
+        assert isinstance(self._sink, ManySinks)
+        self._before_run()
+        batch_id = self._request.batch_id
+        return self._sink.share_batch(batch_id, self._execution, deliver, is_wanted=is_wanted)
+
+    def _before_run(self) -> None:
         if self._request.is_first_in_run:
             purge_state_metadata(self._session, self._state_writers())
         if self._state_commits.applicable:
             self._state_commits.expect(self._request.batch_id, self._plan)
-        return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if self._event_time is None:

@@ -41,6 +41,7 @@ class PlanStatistics:
         self._jplan = jplan
         self._has_warned = False
         self.has_state = has_state
+        self.has_any = has_state or has_watermark or has_observations
         self._has_observations = has_observations
         self._figures = jvm.java.figures
         self._has_watermark = has_watermark

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -33,6 +33,7 @@ _DIRECT_FILES = {
     # Hadoop's FileSystem cache treats the schemes FILE and file as the same.
     f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
 }
+_POOL = "spark.scheduler.pool"
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
@@ -55,7 +56,10 @@ class SparkStreamSession(StreamSession):
         self._progress_retention = self._settings.progress_retention
         self._gauges: QueryGauges | None = None
         self._run_id = ""
+        self._query = ""
         self._jvm_thread: Any = None
+        self._jvm_threads_of_sinks: list[Any] = []
+        self._is_cancelled = False
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
         self._writes_directly = False
@@ -156,8 +160,18 @@ class SparkStreamSession(StreamSession):
     def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         return inheritable_thread(target, name, self.spark)
 
+    def create_sink_thread(self, target: Callable[[], None], sink: str) -> threading.Thread:
+        def write() -> None:
+            self.jvm.cls("ClassicSession").setActiveSession(self.jsession)
+            self._context.setLocalProperty(_POOL, f"{self._query}.{sink}")
+            with self._interruptible():
+                target()
+
+        return inheritable_thread(write, f"sink {sink} of {self._query}", self.spark)
+
     def enter(self, identity: QueryIdentity, description: str) -> None:
         self._run_id = identity.run_id
+        self._query = identity.name or identity.id
         self._jvm_thread = self.jvm.cls("java.lang.Thread").currentThread()
         self._context.setJobGroup(identity.run_id, description, interruptOnCancel=True)
         self._context.setLocalProperty(_QUERY_ID, identity.id)
@@ -177,6 +191,22 @@ class SparkStreamSession(StreamSession):
         if state_partitions is not None and not self.is_set(state_partitions):
             settings[state_partitions] = self.get_conf("spark.sql.shuffle.partitions")
         self._conf.set(settings)
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Context manager on the thread of a sink: `cancel_jobs` interrupts its JVM thread."""
+        threads = self.jvm.cls("java.lang.Thread")
+        own = threads.currentThread()
+        with self._interrupt_lock:
+            self._jvm_threads_of_sinks.append(own)
+            if self._is_cancelled:
+                own.interrupt()
+        try:
+            yield
+        finally:
+            with self._interrupt_lock:
+                self._jvm_threads_of_sinks.remove(own)
+                threads.interrupted()
 
     def _register_gauges(self, identity: QueryIdentity) -> None:
         try:
@@ -225,8 +255,10 @@ class SparkStreamSession(StreamSession):
             reason=reason,
         )
         with self._interrupt_lock:
-            if self._jvm_thread is not None:
-                self._jvm_thread.interrupt()
+            self._is_cancelled = True
+            for thread in (self._jvm_thread, *self._jvm_threads_of_sinks):
+                if thread is not None:
+                    thread.interrupt()
 
     # Settings that the offset log records.
 

@@ -21,6 +21,7 @@ from penstock.spark.sinks.batch_sinks import (
     V1Sink,
     V2Sink,
 )
+from penstock.spark.sinks.many_sinks import ManySinks, SinkSpec
 
 _VIEWS = ("VIEW", "METRIC_VIEW")
 _CLUSTERING_KEY = "__clustering_columns"
@@ -29,7 +30,7 @@ _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
 
 @dataclass(frozen=True)
 class SinkRequest:
-    """The output settings of a writer: format, options, mode, partitioning, function."""
+    """The output settings of a writer: format, options, mode, partitioning, function or sinks."""
 
     format: str
     output_mode: str = "append"
@@ -40,6 +41,7 @@ class SinkRequest:
     batch_function: BatchFunction | None = None
     batch_function_name: str | None = None
     name: str | None = None
+    many: Sequence[SinkSpec] = ()
 
     def option(self, name: str) -> str | None:
         """The value of an option; names are case-insensitive."""
@@ -86,6 +88,10 @@ class SinkFactory:
             raise self._error("cannotOperateOnHiveDataSourceFilesError", "write")
         if path is not None and catalog_table is None and request.option("path") is not None:
             self._refuse_two_paths()
+        if request.many:
+            self._refuse_partitioning("to")
+            many = ManySinks(self._spark, request.many)
+            return SinkChoice(many, request.options, self._temporary)
         if request.batch_function is not None:
             self._refuse_partitioning("foreachBatch")
             sink: SparkSink = PythonBatchSink(

@@ -1,0 +1,81 @@
+"""A sink that writes each batch with Spark's own batch writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+
+from penstock.connectors import PythonSink
+
+_PATH = "path"
+
+
+@dataclass(frozen=True)
+class BatchWriter(PythonSink):
+    """Writes each batch as `df.write` does, to a path or a table. The methods return a copy.
+
+    With `mode` `append`, delivery is at least once, unless the format detects repeated batches.
+    With `by_batch`, batch 7 replaces the directory `<path>/<by_batch>=7`, so that a batch that is
+    written again is there once; a reader of the path has `by_batch` as a column.
+
+        penstock.BatchWriter("parquet").option("path", "/lake/orders").partitionBy("day")
+    """
+
+    source: str | None = None
+    save_mode: str = "append"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+    table_name: str | None = None
+    batch_column: str | None = None
+
+    def format(self, source: str) -> BatchWriter:
+        """Set the format; by default `spark.sql.sources.default`."""
+        return replace(self, source=source)
+
+    def mode(self, save_mode: str) -> BatchWriter:
+        """Set the mode: `append` (the default), `overwrite`, `ignore` or `error`."""
+        return replace(self, save_mode=save_mode)
+
+    def option(self, key: str, value: bool | float | int | str) -> BatchWriter:
+        """Set an option of the format, such as `path`."""
+        others = {k: v for k, v in self.settings.items() if k.lower() != key.lower()}
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return replace(self, settings={**others, key: text})
+
+    def partitionBy(self, *columns: str) -> BatchWriter:
+        """Set the columns by which the output is partitioned."""
+        return replace(self, partition_columns=columns)
+
+    def table(self, name: str) -> BatchWriter:
+        """Write to a table, as `saveAsTable` does, instead of a path."""
+        return replace(self, table_name=name)
+
+    def by_batch(self, column: str = "batch") -> BatchWriter:
+        """Write each batch to a directory of its own below the path, replacing it if it exists."""
+        return replace(self, batch_column=column)
+
+    def add_batch(self, batch_id: int, df: DataFrame) -> None:
+        options = dict(self.settings)
+        writer = df.write.mode(self.save_mode)
+        if self.source is not None:
+            writer = writer.format(self.source)
+        if self.partition_columns:
+            writer = writer.partitionBy(*self.partition_columns)
+        if self.batch_column is not None:
+            key = next((key for key in options if key.lower() == _PATH), None)
+            if key is None or self.table_name is not None:
+                raise ValueError("by_batch() needs the option path, and no table")
+            options[key] = f"{options[key].rstrip('/')}/{self.batch_column}={batch_id}"
+            writer = writer.mode("overwrite")
+        writer = writer.options(**options)
+        if self.table_name is not None:
+            writer.saveAsTable(self.table_name)
+        else:
+            writer.save()
+
+    def __str__(self) -> str:
+        lower = {key.lower(): value for key, value in self.settings.items()}
+        target = self.table_name or lower.get(_PATH) or ""
+        return f"BatchWriter[{' '.join(filter(None, (self.source, target)))}]"

@@ -1,0 +1,70 @@
+"""Checks the arguments of `DataStreamWriter.to`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, DataFrame
+
+from penstock.api.batch_writer import BatchWriter
+from penstock.checkpoint.sink_entries import is_sink_name
+from penstock.connectors import PythonSink
+from penstock.engine.named_sinks import NamedSink
+from penstock.errors import ExecutionError
+from penstock.spark.sinks.many_sinks import SinkSpec
+
+AnySink = PythonSink | Callable[[DataFrame, int], None]
+
+
+def sink_spec(
+    named: NamedSink, sink: AnySink, where: str | Column | None, others: Sequence[SinkSpec]
+) -> SinkSpec:
+    """Describe one of many sinks. Raises ValueError or TypeError for an invalid argument."""
+    _check_name(named, [other.sink for other in others])
+    if named.retries < 0 or named.backoff < 0 or named.max_backoff < 0:
+        raise ValueError(f"retries, backoff and max_backoff must not be negative: {named}")
+    if where is not None and not isinstance(where, (str, Column)):
+        raise TypeError(f"where must be a SQL expression or a Column, not {where!r}")
+    options = sink.settings if isinstance(sink, BatchWriter) else {}
+    if isinstance(sink, PythonSink):
+        add_batch = sink.add_batch
+        return SinkSpec(named, lambda df, batch_id: add_batch(batch_id, df), where, options)
+    if not callable(sink):
+        raise TypeError(
+            f"the sink {named.name} must be a function (df, batch_id), a PythonSink or a "
+            f"BatchWriter, not {sink!r}"
+        )
+    return SinkSpec(named, sink, where)
+
+
+def refuse_other_sinks(sink_format: str | None, path: str | None, table: str | None) -> None:
+    """Raise ExecutionError if a query with many sinks was also given a sink of another kind."""
+    if sink_format is None and path is None and table is None:
+        return
+    other = f"the table {table}" if table else f"the path {path}" if path else sink_format
+    raise ExecutionError(
+        f"A query with to() has no other sink, but this one was also given {other}. Make it one "
+        'more of its sinks, for instance with .to("name", penstock.BatchWriter("parquet")).'
+    )
+
+
+def described(sink: AnySink) -> str:
+    """The description of a sink in progress records."""
+    if isinstance(sink, PythonSink):
+        return str(sink)
+    return str(getattr(sink, "__name__", type(sink).__name__))
+
+
+def _check_name(named: NamedSink, others: Sequence[NamedSink]) -> None:
+    name = named.name
+    if not is_sink_name(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a sink: it must have 1 to 100 of the characters "
+            "A-Z, a-z, 0-9, '_', '-' and '.', and begin with a letter or a digit"
+        )
+    taken = {other.name.lower() for other in others}
+    taken |= {other.replaces.lower() for other in others if other.replaces is not None}
+    if name.lower() in taken:
+        raise ValueError(f"there is already a sink of the name {name!r}")
+    if named.replaces is not None and named.replaces.lower() in {name.lower(), *taken}:
+        raise ValueError(f"{name!r} cannot replace {named.replaces!r}, which is a sink as well")

@@ -1,0 +1,194 @@
+"""Writes a batch to many sinks, with a durable entry for each sink that has finished it."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from penstock.checkpoint.sink_entries import SinkEntry, SinkEntryLog
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.error_text import error_text, one_line
+from penstock.engine.faults import FaultPoint
+from penstock.engine.named_sinks import NamedSink, SinkOutcome, SinkStatus, SinkWriter
+from penstock.engine.next_batch import concurrent_update
+from penstock.engine.runtime import QueryRuntime
+from penstock.errors import SinkFailedError, StoppedError
+
+_logger = logging.getLogger(__name__)
+
+
+class SinkDelivery:
+    """The many sinks of one run. `terminating` is set by a stop that is not graceful."""
+
+    def __init__(
+        self, runtime: QueryRuntime, sinks: Sequence[NamedSink], terminating: threading.Event
+    ) -> None:
+        self._runtime = runtime
+        self._terminating = terminating
+        self._lock = threading.Lock()
+        self._planned_before: tuple[int, Collection[str], Collection[str]] | None = None
+        self.sinks = sinks
+        self.logs: dict[str, SinkEntryLog] = {
+            sink.name: runtime.checkpoint.sink_log(sink.name) for sink in sinks
+        }
+
+    def resume_batch(self, batch_id: int, due: Collection[str], done: Collection[str]) -> None:
+        """Set the sinks that a batch of an earlier run is for, and those that have an entry."""
+        self._planned_before = batch_id, due, done
+
+    def write(self, context: BatchContext) -> int | None:
+        """Write a prepared batch to the sinks that have no entry for it.
+
+        1. The batch is computed once. Without a sink to write to, only if it has other effects.
+        2. Each sink gets it: in order, those that are parallel at the same time on other threads.
+        3. When a sink has returned, its entry is written.
+
+        Returns the number of rows of the batch, None if it was not computed. Raises
+        SinkFailedError, when all threads have ended, if a sink has failed. A sink whose
+        predecessor in the order has failed is not called.
+        """
+        assert context.execution is not None
+        outcomes = {outcome.name: outcome for outcome in self._at_first(context.batch_id)}
+        left = [sink for sink in self.sinks if sink.name not in outcomes]
+        rows: int | None = None
+        if left or context.execution.has_other_effects:
+            deliver = partial(self._deliver, context, left, outcomes)
+            rows = context.execution.run_for_sinks(deliver, is_wanted=bool(left))
+        context.sink_outcomes = tuple(outcomes[sink.name] for sink in self.sinks)
+        return rows
+
+    def _at_first(self, batch_id: int) -> list[SinkOutcome]:
+        """The outcomes that are known before the batch runs."""
+        if self._planned_before is None or self._planned_before[0] != batch_id:
+            return []
+        _, due, done = self._planned_before
+        found = []
+        for sink in self.sinks:
+            if sink.name in done:
+                found.append(SinkOutcome(sink.name, sink.description, SinkStatus.DONE_BEFORE))
+            elif sink.name not in due:
+                found.append(SinkOutcome(sink.name, sink.description, SinkStatus.NOT_DUE))
+        return found
+
+    def _deliver(
+        self,
+        context: BatchContext,
+        left: Sequence[NamedSink],
+        outcomes: dict[str, SinkOutcome],
+        write: SinkWriter,
+    ) -> None:
+        self._runtime.faults.reach(FaultPoint.AFTER_COMPUTING, context.batch_id)
+        errors: list[BaseException] = []
+
+        def attempt(sinks: Sequence[NamedSink]) -> None:
+            try:
+                for sink in sinks:
+                    outcomes[sink.name] = self._write_to(sink, context, write)
+            except BaseException as exc:  # it is raised on the query's thread
+                errors.append(exc)
+
+        threads = [
+            self._runtime.session.create_sink_thread(_with_log_context(attempt, [sink]), sink.name)
+            for sink in left
+            if sink.parallel
+        ]
+        for thread in threads:
+            thread.start()
+        attempt([sink for sink in left if not sink.parallel])
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise _combined(context.batch_id, errors, [s.name for s in self.sinks], outcomes)
+
+    def _write_to(self, sink: NamedSink, context: BatchContext, write: SinkWriter) -> SinkOutcome:
+        runtime, batch_id = self._runtime, context.batch_id
+        started = runtime.clock.elapsed_millis()
+        if not sink.parallel:
+            runtime.reporter.update_status(f"Writing batch {batch_id} to sink {sink.name}")
+        attempts = self._call(sink, batch_id, write)
+        runtime.faults.reach(FaultPoint.BEFORE_SINK_ENTRY, batch_id)
+        entry = SinkEntry(context.metadata.batch_timestamp_ms)
+        with self._lock:
+            if not self.logs[sink.name].add(batch_id, entry):
+                raise concurrent_update(runtime, batch_id)
+        runtime.faults.reach(FaultPoint.AFTER_SINK_ENTRY, batch_id)
+        taken = round(runtime.clock.elapsed_millis() - started)
+        return SinkOutcome(sink.name, sink.description, SinkStatus.WRITTEN, taken, attempts)
+
+    def _call(self, sink: NamedSink, batch_id: int, write: SinkWriter) -> int:
+        """Write to a sink, again after failures; returns the number of attempts."""
+        runtime, attempts = self._runtime, 0
+        while True:
+            attempts += 1
+            runtime.faults.reach(FaultPoint.BEFORE_NAMED_SINK, batch_id)
+            try:
+                write(sink.name)
+            except Exception as exc:
+                if runtime.session.is_interruption(exc):
+                    raise
+                if attempts > sink.retries:
+                    raise SinkFailedError(sink.name, batch_id, attempts, _brief(exc)) from exc
+                self._wait(sink, batch_id, attempts, exc)
+            else:
+                return attempts
+
+    def _wait(self, sink: NamedSink, batch_id: int, failures: int, error: Exception) -> None:
+        """Wait before the next attempt. Raises StoppedError if the query is stopped meanwhile."""
+        delay_ms = sink.delay_ms(failures)
+        _logger.warning(
+            "Sink %s failed in batch %s, attempt %s of %s; it is called again in %s ms: %s",
+            sink.name,
+            batch_id,
+            failures,
+            sink.retries + 1,
+            delay_ms,
+            _brief(error),
+            exc_info=error,
+        )
+        clock = self._runtime.clock
+        clock.wait_till_time(clock.time_millis() + delay_ms, self._terminating)
+        if self._terminating.is_set():
+            raise StoppedError(f"stopped before sink {sink.name} was called again") from error
+
+
+def _with_log_context(
+    attempt: Callable[[Sequence[NamedSink]], None], sinks: Sequence[NamedSink]
+) -> Callable[[], None]:
+    """A function for another thread, whose log records belong to the query of this one."""
+    return partial(contextvars.copy_context().run, attempt, sinks)
+
+
+def _combined(
+    batch_id: int,
+    errors: Sequence[BaseException],
+    names: Sequence[str],
+    outcomes: Collection[str],
+) -> BaseException:
+    """The error of the batch. One that is not a failure of a sink, such as a stop, comes first."""
+    failures = [error for error in errors if isinstance(error, SinkFailedError)]
+    if len(failures) < len(errors):
+        return next(error for error in errors if not isinstance(error, SinkFailedError))
+    failed = {failure.sink for failure in failures}
+    finished = [name for name in names if name in outcomes]
+    missing = [name for name in names if name not in outcomes and name not in failed]
+    first = failures[0]
+    told = [str(failure) for failure in failures]
+    if finished:
+        told.append(f"Finished, and not called again for this batch: {listed(finished)}.")
+    if missing:
+        told.append(f"Not called: {listed(missing)}.")
+    combined = SinkFailedError(first.sink, batch_id, first.attempts, first.reason, "\n".join(told))
+    combined.__cause__ = first.__cause__
+    return combined
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names of sinks for a message."""
+    return ", ".join(names)
+
+
+def _brief(error: BaseException) -> str:
+    return one_line(error_text(error))
