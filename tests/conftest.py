@@ -10,6 +10,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.api.install import uninstall
 from penstock.api.quiet_session import SHORT_LIVED_JVM
 from penstock.spark.jvm.lines import version_number
 from tests.sessions import start_session
@@ -46,6 +47,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = start_session(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def spark_s_own_writer() -> Iterator[None]:
+    """Revert `penstock.install()`, which running a script in this process does, after each test."""
+    yield
+    uninstall()
 
 
 @pytest.fixture

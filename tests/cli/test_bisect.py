@@ -7,14 +7,12 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-import penstock
 from penstock.cli.main import app
 from penstock.spark.jvm.pyspark_api import query_context_loggers
 from tests.streams import LineFiles
@@ -57,11 +55,9 @@ except Exception:
 
 
 @pytest.fixture(autouse=True)
-def own_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Reverts the changes that running a script makes to this process."""
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reverts the variable that running a script sets in this process."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    yield
-    penstock.uninstall()
 
 
 class Job:
