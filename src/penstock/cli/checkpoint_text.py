@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from penstock.checkpoint.timestamps import to_the_second
 from penstock.checkpoint.tools.backup import Backup
 from penstock.checkpoint.tools.compare import Difference
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
-from penstock.checkpoint.tools.offset_text import in_words, ranges
+from penstock.checkpoint.tools.offset_text import ranges
+from penstock.cli import checkpoint_cells as cells
 from penstock.cli.tables import Column, no_break, print_line, print_table, print_wrapped, width_of
 from penstock.redaction import DEFAULT_REDACTOR
 
@@ -61,16 +61,19 @@ class CheckpointText:
         rows = []
         for name, end in detail.batch.offsets.items():
             start = "?" if detail.start is None else detail.start.get(name)
-            rows.append((escape(name), _plain(start), _plain(end), detail.batch.moved[name]))
+            rows.append(
+                (escape(name), cells.plain(start), cells.plain(end), detail.batch.moved[name])
+            )
         self._table(
             (*_columns("source"), *_columns("from", "to", breaks=True), *_columns("moved")), rows
         )
         self._positions(detail)
         if detail.reads_state_version is not None:
-            reads, writes = detail.reads_state_missing, detail.writes_state_missing
+            reads = cells.retained(detail.reads_state_missing)
+            writes = cells.retained(detail.writes_state_missing)
             self._line(
-                f"[bold]State[/] reads version {detail.reads_state_version} ({_retained(reads)}), "
-                f"writes version {detail.writes_state_version} ({_retained(writes)})"
+                f"[bold]State[/] reads version {detail.reads_state_version} ({reads}), "
+                f"writes version {detail.writes_state_version} ({writes})"
             )
         for name, files in detail.files.items():
             self._line(f"[bold]Files of source {escape(name)}[/]")
@@ -102,7 +105,7 @@ class CheckpointText:
             _columns("", ""), [("[dim]left[/]", escape(left)), ("[dim]right[/]", escape(right))]
         )
         columns = (*_columns(""), *_columns("left", "right", breaks=True))
-        rows: list[tuple[str, ...]] = [(escape(d.subject), *_sides(d)) for d in differences]
+        rows: list[tuple[str, ...]] = [(escape(d.subject), *cells.sides(d)) for d in differences]
         if any(d.distance for d in differences):
             columns = (*columns, *_columns("right - left"))
             rows = [(*row, d.distance or "") for row, d in zip(rows, differences, strict=True)]
@@ -137,8 +140,8 @@ class CheckpointText:
         self._changes([{**step, "diff": []} for step in steps])
         self._line(
             f"[bold]Would undo `{escape(backup.operation)}` of "
-            f"{_time(backup.made_at_ms)} with these changes.[/] Nothing was changed. Repeat with "
-            "--yes to do it."
+            f"{cells.time(backup.made_at_ms)} with these changes.[/] Nothing was changed. "
+            "Repeat with --yes to do it."
         )
 
     def error(self, error: Exception) -> None:
@@ -151,8 +154,8 @@ class CheckpointText:
         else:
             following = f"{report.next_batch}, yet to be planned"
         formats = (
-            f"offset log {_versions(report.offset_log_versions)}, "
-            f"commit log {_versions(report.commit_log_versions)}"
+            f"offset log {cells.versions(report.offset_log_versions)}, "
+            f"commit log {cells.versions(report.commit_log_versions)}"
         )
         self._line(f"[bold]{escape(report.path)}[/]")
         rows = [
@@ -175,9 +178,9 @@ class CheckpointText:
         rows = [
             (
                 str(batch.id),
-                _time(batch.planned_at_ms),
-                _committed(batch),
-                _watermark(batch),
+                cells.time(batch.planned_at_ms),
+                cells.committed(batch),
+                cells.watermark(batch),
                 escape(", ".join(no_break(f"{name}: {how}") for name, how in batch.moved.items())),
             )
             for batch in batches
@@ -190,9 +193,10 @@ class CheckpointText:
             return
         rows = []
         for source in report.sources:
-            own = f"{source.own_files}, {_bytes(source.own_bytes)}" if source.own_files else "-"
+            size = cells.byte_count(source.own_bytes)
+            own = f"{source.own_files}, {size}" if source.own_files else "-"
             rows.append(
-                (escape(source.name), source.kind, _words(source.offset), source.moved, own)
+                (escape(source.name), source.kind, cells.words(source.offset), source.moved, own)
             )
         firm = _columns("last batch", "own files")
         self._table((*_columns("source", "kind"), Column("offset", breaks=True), *firm), rows)
@@ -203,12 +207,12 @@ class CheckpointText:
         for name, position in detail.positions.items():
             for one in position.get("partitions", ()):
                 partition = escape(one["topic"]), str(one["partition"])
-                bounds = _number(one["start"]), _number(one["end"])
-                count = _count(one, is_known=detail.start is not None)
+                bounds = cells.number(one["start"]), cells.number(one["end"])
+                count = cells.count(one, is_known=detail.start is not None)
                 rows.append((escape(name), *partition, *bounds, count))
             if "end" in position:
-                start = "?" if detail.start is None else _words(detail.start.get(name))
-                end = _words(detail.batch.offsets[name])
+                start = "?" if detail.start is None else cells.words(detail.start.get(name))
+                end = cells.words(detail.batch.offsets[name])
                 self._line(f"Source {escape(name)}: from {start} to {end}")
         if rows:
             self._table(_columns("source", "topic", "partition", "from", "to", "count"), rows)
@@ -240,7 +244,7 @@ class CheckpointText:
                     partitions,
                     ", ".join(operator.stores),
                     ranges(operator.versions) or "[red]none[/]",
-                    _bytes(operator.bytes),
+                    cells.byte_count(operator.bytes),
                 )
             )
         firm = _columns("state", "operator", "provider", "partitions")
@@ -257,12 +261,12 @@ class CheckpointText:
             return
         self._line(f"[dim]recorded settings ({_PREFIX}...)[/]")
         for key in sorted(settings):
-            name, value = key.removeprefix(_PREFIX), _short_class(settings[key])
+            name, value = key.removeprefix(_PREFIX), cells.short_class(settings[key])
             self._line(f"{escape(name)} [dim]=[/] {escape(value)}")
         self._console.print()
 
     def _sizes(self, report: CheckpointReport) -> None:
-        parts = [f"{s.name} {_bytes(s.bytes)} in {s.files} files" for s in report.sizes]
+        parts = [f"{s.name} {cells.byte_count(s.bytes)} in {s.files} files" for s in report.sizes]
         self._line(f"[dim]{escape('; '.join(parts))}[/]")
 
     def _finding(self, finding: Finding) -> None:
@@ -331,84 +335,3 @@ def _runs(changes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 def _columns(*headings: str, breaks: bool = False) -> tuple[Column, ...]:
     return tuple(Column(heading, breaks) for heading in headings)
-
-
-def _time(millis: int | None, beside: int | None = None) -> str:
-    """A time; without the date, or the year, if that is the same as in the time `beside` it."""
-    if not millis:
-        return "-"
-    date, _, time = to_the_second(millis).partition(" ")
-    other = to_the_second(beside).partition(" ")[0] if beside else ""
-    if date == other:
-        return time
-    year, _, day = date.partition("-")
-    return no_break(f"{day if other.startswith(f'{year}-') else date} {time}")
-
-
-def _committed(batch: BatchReport) -> str:
-    if batch.status == "planned":
-        return "[yellow]not yet[/]"
-    if batch.status == "unreadable":
-        return "[red]unreadable[/]"
-    moment = _time(batch.committed_at_ms, batch.planned_at_ms)
-    return f"[green]{moment if batch.committed_at_ms else 'yes'}[/]"
-
-
-def _watermark(batch: BatchReport) -> str:
-    if not batch.watermark_ms and not batch.next_watermark_ms:
-        return "-"
-    now, following = batch.watermark_ms, batch.next_watermark_ms
-    if following is None or following == now:
-        return _time(now, batch.planned_at_ms)
-    after = _time(following, now or batch.planned_at_ms)
-    return f"{_time(now, batch.planned_at_ms)} {no_break(f'-> {after}')}"
-
-
-def _plain(value: str | None) -> str:
-    return "-" if value is None else escape(value)
-
-
-def _words(offset: str | None) -> str:
-    return escape(in_words(offset))
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _count(partition: Mapping[str, Any], *, is_known: bool) -> str:
-    """The number of offsets of a partition in a batch, if the start of the batch is known."""
-    if not is_known:
-        return "?"
-    if partition["count"] is not None:
-        return f"{partition['count']:+,}"
-    return "missing" if partition["end"] is None else "new"
-
-
-def _sides(difference: Difference) -> tuple[str, str]:
-    """Both values; Spark's classes without their package, if the names still differ."""
-    left, right = difference.in_words
-    if left and right and _short_class(left) != _short_class(right):
-        left, right = _short_class(left), _short_class(right)
-    return _plain(left), _plain(right)
-
-
-def _retained(missing: Sequence[str]) -> str:
-    return "[green]on disk[/]" if not missing else f"[red]not on disk for {escape(missing[0])}[/]"
-
-
-def _versions(versions: Sequence[int]) -> str:
-    return ", ".join(f"v{version}" for version in versions) or "empty"
-
-
-def _short_class(value: str) -> str:
-    return value.rpartition(".")[2] if value.startswith("org.apache.spark.") else value
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1024 or unit == "GB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
