@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from penstock.api.writer import DataStreamWriter, write_stream
     from penstock.connectors import PythonSink, PythonSource
     from penstock.debug.replay import Replay, replay
+    from penstock.engine.after_query import AfterQuery
+    from penstock.engine.cron import Cron
     from penstock.engine.hooks import BatchInfo
+    from penstock.engine.polling import WhenIdle
     from penstock.engine.read_limit import (
         CompositeReadLimit,
         ReadAllAvailable,
@@ -30,6 +33,14 @@ if TYPE_CHECKING:
         ReadMaxRows,
         ReadMinRows,
     )
+    from penstock.engine.triggers import (
+        Admission,
+        Schedule,
+        Surroundings,
+        Trigger,
+        TriggerExecutor,
+    )
+    from penstock.engine.when_backlog import WhenBacklog
     from penstock.errors import PenstockError
     from penstock.observe.observatory import snapshots
     from penstock.observe.snapshot import QuerySnapshot
@@ -43,9 +54,12 @@ except PackageNotFoundError:  # run from a checkout that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
+    "Admission": "penstock.engine.triggers",
+    "AfterQuery": "penstock.engine.after_query",
     "BatchInfo": "penstock.engine.hooks",
     "BatchWriter": "penstock.api.batch_writer",
     "CompositeReadLimit": "penstock.engine.read_limit",
+    "Cron": "penstock.engine.cron",
     "DataStreamWriter": "penstock.api.writer",
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.connectors",
@@ -58,9 +72,15 @@ _HOMES = {
     "ReadMaxRows": "penstock.engine.read_limit",
     "ReadMinRows": "penstock.engine.read_limit",
     "Replay": "penstock.debug.replay",
+    "Schedule": "penstock.engine.triggers",
     "StreamingQuery": "penstock.api.query",
     "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
+    "Surroundings": "penstock.engine.triggers",
+    "Trigger": "penstock.engine.triggers",
+    "TriggerExecutor": "penstock.engine.triggers",
+    "WhenBacklog": "penstock.engine.when_backlog",
+    "WhenIdle": "penstock.engine.polling",
     "install": "penstock.api.install",
     "read_stream": "penstock.api.reader",
     "replay": "penstock.debug.replay",
@@ -74,9 +94,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "Admission",
+    "AfterQuery",
     "BatchInfo",
     "BatchWriter",
     "CompositeReadLimit",
+    "Cron",
     "DataStreamWriter",
     "PenstockError",
     "PythonSink",
@@ -89,9 +112,15 @@ __all__ = [
     "ReadMaxRows",
     "ReadMinRows",
     "Replay",
+    "Schedule",
     "StreamingQuery",
     "StreamingQueryException",
     "StreamingQueryManager",
+    "Surroundings",
+    "Trigger",
+    "TriggerExecutor",
+    "WhenBacklog",
+    "WhenIdle",
     "__version__",
     "install",
     "read_stream",

@@ -88,6 +88,17 @@ class PythonSource(ABC):
         """The current end of the data, for progress records only; None if it is unknown."""
         return None
 
+    def backlog_rows(self, start: Any) -> int | None:
+        """The number of rows after `start` that can be read now; None if it is not known.
+
+        Triggers use it to decide whether to read. By default the difference of
+        `report_latest_offset` and `start`, if both are whole numbers.
+        """
+        latest = self.report_latest_offset()
+        if isinstance(latest, int) and isinstance(start, int):
+            return max(latest - start, 0)
+        return None
+
     def on_new_data(self, nudge: Callable[[], None]) -> None:
         """Called once by each query with a callback that wakes it: call `nudge` on new data.
 

@@ -22,6 +22,7 @@
     │   ├── UnknownSinkError
     │   ├── InvalidBatchError           a source returned something else than the data of one batch
     │   ├── SinkFailedError             one of many sinks failed in a batch
+    │   ├── FollowedQueryFailedError    the query that a trigger follows failed
     │   ├── StoppedError                a batch was given up because the query was stopped
     │   └── WrongThreadError            a call that is not allowed on this thread
     ├── QueryStopTimeoutError           the query did not stop within `stopTimeout`
@@ -183,6 +184,10 @@ class SinkFailedError(ExecutionError):
         self.batch_id = batch_id
         self.attempts = attempts
         self.reason = reason
+
+
+class FollowedQueryFailedError(ExecutionError):
+    """The query whose batches this one follows, by its trigger, has failed."""
 
 
 class StoppedError(ExecutionError):

@@ -23,7 +23,14 @@ BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 GOLDEN = ROOT / "tests" / "golden" / "spark-4.3.0" / "windowed"
 
 # Which test runs the blocks of a page.
-WITH_SPARK = ["index.md", "run.md", "many-sinks.md", "operate.md", "engine.md"]
+WITH_SPARK = [
+    "index.md",
+    "run.md",
+    "many-sinks.md",
+    "triggers.md",
+    "operate.md",
+    "engine.md",
+]
 WITHOUT_SPARK = ["checkpoint.md"]
 ELSEWHERE = [
     "testing.md",  # test_testing_docs.py

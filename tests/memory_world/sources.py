@@ -29,6 +29,7 @@ class RowStream(DataStream):
 
     origin: int
     """The offset before the first row."""
+    reports_backlog = False
 
     def __init__(self, abilities: Abilities) -> None:
         self.abilities = abilities
@@ -64,6 +65,10 @@ class RowStream(DataStream):
         if not self.abilities.reports_latest:
             return None
         return LongOffset(self.origin + self.row_count())
+
+    def backlog_rows(self, start: Offset | None) -> int | None:
+        first = self.origin if start is None else LongOffset.of(start).value
+        return max(self.origin + self.row_count() - first, 0) if self.reports_backlog else None
 
     def end_within(self, start: Offset | None, limit: ReadLimit) -> int:
         """The offset at which a batch from `start` ends under a limit."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles
+from penstock.engine.cron import Cron
 from penstock.engine.opening import open_checkpoint
 from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_execution import StreamExecution
@@ -18,6 +19,7 @@ from penstock.engine.triggers import (
     ProcessingTimeTrigger,
     Trigger,
 )
+from penstock.engine.when_backlog import WhenBacklog
 from tests.simulation.files import SimulatedFiles
 from tests.simulation.ledger import Ledger
 from tests.simulation.life import Killed, Life
@@ -27,12 +29,17 @@ from tests.simulation.session import SimulatedSession
 from tests.simulation.store import SimulatedStore, SimulatedStoreFiles
 from tests.simulation.world import World
 
-_TRIGGERS: dict[TriggerKind, Trigger] = {
-    TriggerKind.PROCESSING: ProcessingTimeTrigger(),
-    TriggerKind.INTERVAL: ProcessingTimeTrigger(1000),
-    TriggerKind.ONCE: OneTimeTrigger(),
-    TriggerKind.AVAILABLE: AvailableNowTrigger(),
+_TRIGGERS: dict[TriggerKind, tuple[Trigger, ...]] = {
+    TriggerKind.PROCESSING: (ProcessingTimeTrigger(),),
+    TriggerKind.INTERVAL: (
+        ProcessingTimeTrigger(1000),
+        Cron("* * * * *"),
+        WhenBacklog(rows=2, or_after="2 seconds"),
+    ),
+    TriggerKind.ONCE: (OneTimeTrigger(),),
+    TriggerKind.AVAILABLE: (AvailableNowTrigger(),),
 }
+"""The triggers of a kind: the runs of a schedule take them in turn."""
 _LAST_RUN = Run()
 
 
@@ -155,6 +162,11 @@ def _files(world: World, life: Life) -> CheckpointFiles:
     return SimulatedFiles(world, life)
 
 
+def _trigger(life: Life) -> Trigger:
+    triggers = _TRIGGERS[life.run.trigger]
+    return triggers[life.number % len(triggers)]
+
+
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns the error of the query; None if it did not fail or its process was killed."""
     try:
@@ -164,7 +176,7 @@ def _run_query(world: World, life: Life) -> BaseException | None:
             session=SimulatedSession(world, life),
             checkpoint=checkpoint,
             plan_factory=lambda identity: SimulatedPlan(world, life),
-            trigger=_TRIGGERS[life.run.trigger],
+            trigger=_trigger(life),
             clock=world,
             faults=life,
         )

@@ -20,6 +20,7 @@ class _SimulatedStream(RowStream):
     """What both kinds share. A fault can be injected at every call, and the checker sees it."""
 
     origin = 0
+    reports_backlog = True
 
     def __init__(self, world: World, life: Life, number: int) -> None:
         shape = world.shape.sources[number]

@@ -17,6 +17,7 @@ from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.restart import RestartingQuery
 from penstock.api.start import QueryStart
+from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import ExecutionError
@@ -91,7 +92,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         """
         if start.restarts is not None:
             start.require_restartable()
-        observers = (OBSERVATORY, _EndOfRuns(self))
+        observers = (OBSERVATORY, _Runs(self))
         run = start.open(observers)
         query = self._handle(start, run, observers)
         self._refuse_taken_name(query.name)
@@ -119,6 +120,13 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             observer=OBSERVATORY,
         )
 
+    def run_committed(self, run: StreamExecution) -> None:
+        """Called on the thread of a run when it has committed a batch."""
+        with self._changed:
+            query = self._queries.get(run.identity.id)
+        if query is not None:
+            query.followers.tell_committed()
+
     def run_ended(self, run: StreamExecution) -> None:
         """Called on the thread of a run when the run has ended."""
         with self._changed:
@@ -135,6 +143,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 self._last_exception = exception
             self._has_terminated = True
             self._changed.notify_all()
+        query.followers.tell_ended(exception)
 
     def _register(self, query: StreamingQuery) -> None:
         """Register the name and the id, unless another thread has registered either meanwhile."""
@@ -195,11 +204,15 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
             )
 
 
-class _EndOfRuns(RunObserver):
-    """Calls `run_ended` of a manager when a run ends."""
+class _Runs(RunObserver):
+    """Tells a manager of the batches and the end of a run."""
 
     def __init__(self, manager: StreamingQueryManager) -> None:
         self._manager = manager
+
+    def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
+        if progress.ran_a_batch:
+            self._manager.run_committed(run)
 
     def on_ended(self, run: StreamExecution) -> None:
         self._manager.run_ended(run)

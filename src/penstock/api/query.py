@@ -13,6 +13,7 @@ from penstock.api.arguments import check_timeout
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.pyspark_progress import as_pyspark
 from penstock.api.stop_conditions import StopCondition, after_batches, after_offsets
+from penstock.engine.following import Followers
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
 from penstock.observe.watermark_report import WatermarkReport, report_watermark
@@ -30,6 +31,7 @@ class StreamingQuery(PySparkStreamingQuery):
     """
 
     def __init__(self, execution: StreamExecution) -> None:
+        self.followers = Followers()
         self._only_run = execution
         self._exception: StreamingQueryException | None = None
 

@@ -90,7 +90,7 @@ class RestartLoop:
             if run.failure is None:
                 self._end(None)
             else:
-                if run.life.has_done_a_batch:
+                if run.life.batches:
                     self._failures_in_a_row = 0
                 self._note_failure(run.failure, run)
             return self.is_over

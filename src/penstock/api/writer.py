@@ -17,23 +17,20 @@ from penstock.api.query import StreamingQuery
 from penstock.api.restart_policy import FATAL, RestartPolicy
 from penstock.api.sink_specs import AnySink, described, refuse_other_sinks, sink_spec
 from penstock.api.start import QueryStart
+from penstock.api.writer_triggers import (
+    checked_trigger,
+    pyspark_trigger,
+    unsupported_trigger,
+)
 from penstock.connectors import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
 from penstock.engine.named_sinks import NamedSink
-from penstock.engine.triggers import (
-    AvailableNowTrigger,
-    ManualTrigger,
-    OneTimeTrigger,
-    ProcessingTimeTrigger,
-    Trigger,
-)
-from penstock.errors import UnsupportedError
+from penstock.engine.triggers import ManualTrigger, ProcessingTimeTrigger, Trigger
 from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
-from penstock.spark.session.session_facts import processing_time_trigger
 from penstock.spark.sinks.many_sinks import SinkSpec
 from penstock.spark.sinks.sink_factory import SinkRequest
 from penstock.spark.sinks.sink_names import named_writer
@@ -46,9 +43,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
     """Configures and starts a query on a streaming DataFrame.
 
     Has the methods of PySpark's class of the same name and, in addition, `sink`, `to`, `stepped`,
-    `hooks`, `restart` and `inject_faults`. Every setting is made on PySpark's own writer too, so
-    that an invalid one raises PySpark's error at the same call. `start` and `toTable` start the
-    query.
+    `hooks`, `restart`, `clock` and `inject_faults`; `trigger` takes a Trigger too. Every
+    setting of PySpark's is made on PySpark's own writer as well, so that an invalid one raises
+    PySpark's error at the same call. `start` and `toTable` start the query.
     """
 
     def __init__(self, df: DataFrame) -> None:
@@ -129,6 +126,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
     def trigger(
         self,
+        trigger: Trigger | None = None,
+        /,
         *,
         processingTime: str | None = None,
         once: bool | None = None,
@@ -136,7 +135,16 @@ class DataStreamWriter(PySparkDataStreamWriter):
         availableNow: bool | None = None,
         realTime: str | None = None,
     ) -> DataStreamWriter:
-        """Set the trigger. `start` raises UnsupportedError for `continuous` and `realTime`."""
+        """Set the trigger: by one of PySpark's arguments, or a Trigger such as `Cron`.
+
+        `start` raises UnsupportedError for `continuous` and `realTime`. Raises UnknownTriggerError
+        for an object that is not a Trigger.
+        """
+        if trigger is not None:
+            others = (processingTime, once, continuous, availableNow, realTime)
+            self._trigger = checked_trigger(trigger, others)
+            self._refused_trigger = None
+            return self
         real_time = {} if realTime is None else {"realTime": realTime}  # not in every PySpark
         super().trigger(  # type: ignore[call-overload]  # PySpark checks the arguments
             processingTime=processingTime,
@@ -145,15 +153,10 @@ class DataStreamWriter(PySparkDataStreamWriter):
             availableNow=availableNow,
             **real_time,
         )
-        self._refused_trigger = None
-        if processingTime is not None:
-            self._trigger = processing_time_trigger(self._df.sparkSession, processingTime)
-        elif once is not None:
-            self._trigger = OneTimeTrigger()
-        elif availableNow is not None:
-            self._trigger = AvailableNowTrigger()
-        else:
-            self._refused_trigger = "continuous" if continuous is not None else "realTime"
+        chosen = pyspark_trigger(self._df.sparkSession, processingTime, once, availableNow)
+        refused = "continuous" if continuous is not None else "realTime"
+        self._refused_trigger = refused if chosen is None else None
+        self._trigger = chosen or self._trigger
         return self
 
     def foreach(self, f: Any) -> DataStreamWriter:
@@ -221,6 +224,10 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def stepped(self, clock: Clock | None = None) -> DataStreamWriter:
         """For tests: run a trigger only when `query.step()` is called, on the given clock."""
         self._trigger = ManualTrigger()
+        return self.clock(clock)
+
+    def clock(self, clock: Clock | None) -> DataStreamWriter:
+        """For tests: take all times of the query from this clock; see `testing.ManualClock`."""
         self._clock = clock
         return self
 
@@ -328,26 +335,13 @@ class DataStreamWriter(PySparkDataStreamWriter):
     @pyspark_errors()
     def _start(self, path: str | None, table: str | None) -> StreamingQuery:
         if self._refused_trigger is not None:
-            raise UnsupportedError(
-                f"Penstock runs micro-batches; the trigger {self._refused_trigger!r} is not "
-                "supported. Use processingTime, once or availableNow, or start this query with "
-                f"Spark's own engine: {self._spark_writer_call()}."
-            )
+            raise unsupported_trigger(self._refused_trigger)
         start = self._query_start(path, table)
         if PROCESS.starter is not None:
             return PROCESS.starter(start)
         query = streams(self._df.sparkSession).start(start)
         self._advise()
         return query
-
-    def _spark_writer_call(self) -> str:
-        """The expression that returns the writer of Spark's own engine."""
-        if isinstance(self._df.writeStream, DataStreamWriter):
-            return (
-                "pyspark.sql.streaming.DataStreamWriter(df) in place of df.writeStream, which "
-                "starts queries on Penstock until penstock.uninstall()"
-            )
-        return "df.writeStream"
 
     def _query_start(self, path: str | None, table: str | None) -> QueryStart:
         """The start that the current settings of this writer describe."""

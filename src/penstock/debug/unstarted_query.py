@@ -11,6 +11,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.query import StreamingQuery
 from penstock.api.stop_conditions import StopCondition
+from penstock.engine.following import Followers
 from penstock.engine.stream_execution import StreamExecution
 from penstock.observe.watermark_report import WatermarkReport, report_watermark
 
@@ -22,6 +23,8 @@ class UnstartedQuery(StreamingQuery):
     """
 
     def __init__(self, name: str | None) -> None:
+        self.followers = Followers()
+        self.followers.tell_ended(None)
         self._exception = None
         self._ids = str(uuid.uuid4()), str(uuid.uuid4())
         self._name = name

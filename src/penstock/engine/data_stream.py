@@ -51,6 +51,10 @@ class DataStream(ABC):
         """The end of all available data, for progress only; None if it is not reported."""
         return None
 
+    def backlog_rows(self, start: Offset | None) -> int | None:
+        """The number of rows after `start`; None if it is not known. Reads nothing."""
+        return None
+
     def on_new_data(self, nudge: Callable[[], None]) -> None:
         """Called once, before the first batch. The stream may call `nudge` from any thread when it
         has new data: the query then ends its wait and requests offsets at once."""

@@ -20,7 +20,8 @@ _logger = logging.getLogger(__name__)
 def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
     """Construct the next batch and write it to the offset log. Returns False if there is none.
 
-    1. Get from every source its next offset within the read limit, and its latest offset.
+    1. Get from every source its next offset within the read limit, and its latest offset; nothing
+       if the trigger does not admit new data yet.
     2. These become the available and the latest offsets.
     3. The batch's metadata are the current watermark and the current time.
     4. A batch is due if there is new data, or if stateful operators need one without data.
@@ -32,7 +33,9 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
     """
     with runtime.progress_lock:
         # (1) (2)
-        _update_offsets(runtime, context)
+        leaves_data = _leaves_data(runtime, context)
+        if leaves_data is None:
+            _update_offsets(runtime, context)
         # (3)
         context.metadata = context.metadata.at(
             watermark_ms=runtime.watermark.current_watermark,
@@ -49,9 +52,18 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
                 _purge(runtime, context)
             runtime.no_new_data = False
         else:
-            runtime.no_new_data = True
+            runtime.no_new_data = not leaves_data
             runtime.progress_lock.notify_all()
         return should_construct
+
+
+def _leaves_data(runtime: QueryRuntime, context: BatchContext) -> bool | None:
+    """Whether there is data that is left for a later trigger; None if all may be read now."""
+    if runtime.admission is None:
+        return None
+    sources = [unique.original for unique in runtime.unique_sources]
+    backlog = [source.backlog_rows(_start_offset(context, source)) for source in sources]
+    return None if runtime.admission.admits(backlog) else any(backlog) or None in backlog
 
 
 def _update_offsets(runtime: QueryRuntime, context: BatchContext) -> None:

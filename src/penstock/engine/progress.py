@@ -137,6 +137,11 @@ class StreamingQueryProgress:
     shows_duration: bool = True
 
     @property
+    def ran_a_batch(self) -> bool:
+        """Whether the trigger ran a batch, which is committed."""
+        return "addBatch" in self.duration_ms
+
+    @property
     def num_input_rows(self) -> int:
         return sum(source.num_input_rows for source in self.sources)
 

@@ -23,7 +23,7 @@ class RunState:
 
     `started`, `initialized` and `terminated` are set once and stay set. `stopping` ends a wait for
     the next trigger, `nudge` a wait for data, `terminating` a wait inside a batch. `failure` is the
-    error if the run has failed.
+    error if the run has failed, `batches` the number of batches that it has committed.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RunState:
         self.nudge = threading.Event()
         self.terminating = threading.Event()
         self.failure: StreamFailedError | None = None
-        self.has_done_a_batch = False
+        self.batches = 0
         self._state = State.INITIALIZING
         self._lock = threading.Lock()
         self._stops_at_boundary = False
@@ -87,7 +87,7 @@ class RunState:
 
     def close_batch(self, context: BatchContext) -> None:
         """Called on the run's thread when a batch is committed."""
-        self.has_done_a_batch = True
+        self.batches += 1
         if any(condition(context) for condition in self._stop_conditions):
             self._stops_at_boundary = True
 

@@ -15,6 +15,7 @@ from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import BatchInfo, HookPoint, Hooks
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
+from penstock.engine.triggers import Admission
 from penstock.engine.watermark import WatermarkTracker
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class QueryRuntime:
     source_ids: Sequence[str] | None = None
     no_new_data: bool = False
     sinks: SinkDelivery | None = None
+    admission: Admission | None = None
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Call the user's hooks for a point of a batch."""

@@ -87,6 +87,7 @@ class StreamExecution:
         self._runtime: QueryRuntime | None = None
         self._engine: MicroBatchExecution | None = None
         self._executor: TriggerExecutor | None = None
+        self._started_ms = 0
         self._progress_lock = threading.Condition()
         self._thread = QueryThread(session, identity, self._run_stream)
 
@@ -138,6 +139,7 @@ class StreamExecution:
     def start(self) -> None:
         """Start the thread; returns when the listeners have received `QueryStartedEvent`."""
         install_record_factory()
+        self._started_ms = self._clock.time_millis()
         _logger.info(
             "Starting %s. Use %s to store the query checkpoint.",
             self.identity,
@@ -286,6 +288,7 @@ class StreamExecution:
             faults=self._faults,
             hooks=self._hooks,
             progress_lock=self._progress_lock,
+            admission=schedule.admission,
         )
         if plan.named_sinks:
             terminating = self.life.terminating
@@ -315,7 +318,10 @@ class StreamExecution:
 
     def _surroundings(self) -> Surroundings:
         wraps = self._session.settings.available_now_wrapper
-        return Surroundings(self._clock, self.life.stopping, wraps_for_available_now=wraps)
+        life = self.life
+        return Surroundings(
+            self._clock, life.stopping, wraps, lambda: life.batches, self._started_ms
+        )
 
     def _record_failure(self, exc: BaseException) -> None:
         context = self._engine.context if self._engine else None

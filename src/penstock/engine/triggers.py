@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream, UniqueSource
 from penstock.engine.polling import WhenIdle
+from penstock.engine.read_limit import ReadLimit
 from penstock.engine.stepping import StepGate
 from penstock.engine.unique_sources import (
     all_support_available_now,
@@ -30,10 +31,18 @@ class TriggerExecutor(ABC):
 
     @abstractmethod
     def execute(self, batch_runner: BatchRunner) -> None:
-        """Call the batch runner repeatedly. Returns when the query is to end."""
+        """Call the batch runner repeatedly, on the query's thread. The query ends when this
+        returns, and fails if it raises.
+
+        Each call runs at most one batch. It returns False, without a batch if it has not begun, if
+        the query was stopped: return then.
+        """
 
     def wake(self) -> None:
-        """Called on another thread when the query is stopped: end a wait for the next trigger."""
+        """Called on another thread when the query is stopped: end a wait for the next trigger.
+
+        May be called before `execute`.
+        """
 
 
 @dataclass(frozen=True)
@@ -41,26 +50,87 @@ class Surroundings:
     """What a trigger may use of its query: the clock, and the event that is set by a stop.
 
     `wraps_for_available_now` says whether a source without support for AvailableNow may be wrapped.
+    `batches` returns how many batches the run has committed. `started_ms` is when it was started.
     """
 
     clock: Clock
     stopping: threading.Event
     wraps_for_available_now: bool = False
+    batches: Callable[[], int] = lambda: 0
+    started_ms: int = 0
+
+    def wait_until(self, time_ms: int) -> bool:
+        """Wait until a time in milliseconds since the epoch; False if the query is stopped."""
+        self.clock.wait_till_time(time_ms, self.stopping)
+        return not self.stopping.is_set()
+
+
+class Admission(ABC):
+    """Decides whether new data is read now or left for later."""
+
+    @abstractmethod
+    def admits(self, backlog: Sequence[int | None]) -> bool:
+        """Called at each trigger, on the query's thread, before a batch is constructed.
+
+        `backlog` has the number of rows that each source has to read, None if it is not known. If
+        the result is False, the sources are not read, and the trigger is one without new data.
+        """
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a trigger runs one query: the executor, and the sources with their read limits."""
+    """How a trigger runs one query: the executor, and the sources with their read limits.
+
+    `when_idle` is what follows a trigger without a batch. `admission` is None if all data may be
+    read at once.
+    """
 
     executor: TriggerExecutor
     sources: list[UniqueSource]
     when_idle: WhenIdle = WhenIdle.POLL
+    admission: Admission | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[DataStream],
+        executor: TriggerExecutor,
+        *,
+        limit: ReadLimit | None = None,
+        when_idle: WhenIdle = WhenIdle.NEXT_TRIGGER,
+        admission: Admission | None = None,
+    ) -> Schedule:
+        """A schedule of the distinct sources, each with its own read limit, or with `limit`."""
+        unique = with_own_limits(sources)
+        if limit is not None:
+            unique = [UniqueSource(one.stream, limit, one.original) for one in unique]
+        return cls(executor, unique, when_idle, admission)
 
 
 class Trigger(ABC):
     """Decides when the batches of a query run, and the read limits of its sources.
 
     The engine uses only the members declared here, so a trigger may be defined anywhere.
+
+        class OnDemand(penstock.Trigger, penstock.TriggerExecutor):
+            def __init__(self):
+                self._asked = threading.Event()
+
+            def fire(self):
+                self._asked.set()
+
+            def schedule(self, sources, surroundings):
+                return penstock.Schedule.of(sources, self)
+
+            def execute(self, batch_runner):
+                goes_on = True
+                while goes_on:
+                    self._asked.wait()
+                    self._asked.clear()
+                    goes_on = batch_runner()
+
+            def wake(self):
+                self._asked.set()
     """
 
     @abstractmethod

@@ -125,7 +125,7 @@ class _Entry:
     def take(self, progress: StreamingQueryProgress) -> None:
         """Add a progress record. Called on the query's thread."""
         self._last_progress_at = self._now()
-        if _is_batch(progress):
+        if progress.ran_a_batch:
             self._sums.add(progress)
         at_ms = parse_timestamp(progress.timestamp)
         self._ages_ms = tuple(
@@ -169,7 +169,7 @@ class _Entry:
         text = self._shown
         reporter = execution.reporter
         records = reporter.recent_progress
-        batches = tuple(_batch(record) for record in records if _is_batch(record))
+        batches = tuple(_batch(record) for record in records if record.ran_a_batch)
         last = records[-1] if records else None
         age = reporter.trigger_age_ms
         return QuerySnapshot(
@@ -271,11 +271,6 @@ class _Sums:
 def _restarts_of_process() -> int:
     text = os.environ.get(RESTARTS_VARIABLE, "0")
     return int(text) if text.isdecimal() else 0
-
-
-def _is_batch(progress: StreamingQueryProgress) -> bool:
-    """Whether the trigger of a record ran a batch."""
-    return "addBatch" in progress.duration_ms
 
 
 def _condition(execution: StreamExecution, *, is_over: bool) -> Condition:

@@ -65,7 +65,7 @@ class KafkaGroupReporter(RunObserver):
         self._known_errors: set[str] = set()
 
     def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
-        if "addBatch" not in progress.duration_ms or run.runtime is None:
+        if not progress.ran_a_batch or run.runtime is None:
             return
         sources = dict.fromkeys(run.runtime.plan.sources)
         ends = {

@@ -129,6 +129,9 @@ class PythonSourceStream(Source):
         latest = self._source.report_latest_offset()
         return None if latest is None else self._offset(latest, "report_latest_offset")
 
+    def backlog_rows(self, start: Offset | None) -> int | None:
+        return self._source.backlog_rows(self._begin(start))
+
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
         batch = self._source.get_batch(self._session, self._begin(start), offset_value(end))
         if not isinstance(batch, DataFrame):

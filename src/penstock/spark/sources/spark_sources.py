@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.checkpoint.known_offsets import KafkaOffset, parse_known
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
 from penstock.engine.offsets import Offset
 from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
@@ -93,6 +94,18 @@ class _JvmStream(DataStream):
         if not self._reports_latest:
             return None
         return _wrap(self._call_default("reportLatestOffset"))
+
+    def backlog_rows(self, start: Offset | None) -> int | None:
+        """Of a Kafka source, whose offsets count records and which reads nothing to find them."""
+        known = parse_known(None if start is None else start.json)
+        if not isinstance(known, KafkaOffset) or not self._admission_control:
+            return None
+        latest = self._ask_within_limit(start, ALL_AVAILABLE)
+        end = parse_known(None if latest is None else latest.json)
+        if not isinstance(end, KafkaOffset):
+            return None
+        # A partition that is new counts from its offset 0.
+        return sum(max(to - known.partitions.get(p, 0), 0) for p, to in end.partitions.items())
 
     def prepare_for_trigger_available_now(self) -> None:
         self.jstream.prepareForTriggerAvailableNow()
