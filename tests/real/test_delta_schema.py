@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.differential.runs import Engine
 from tests.real.delta_log import commits, current_rows
+from tests.real.servers import wait_until
+from tests.real.topics import new_name
 
 pytestmark = pytest.mark.delta
 
@@ -187,3 +189,34 @@ def test_a_wider_schema_is_refused_without_merge_schema_and_the_table_stays(
             writer.start(str(job.output)).awaitTermination()
         assert len(commits(job.output)) == before
         assert [json.dumps(row) for row in current_rows(job.output)] == ['{"id": 1, "name": "a"}']
+
+
+def test_a_schema_that_the_query_changes_reaches_the_catalog(jobs: list[Job]) -> None:
+    """The sink updates the catalog if it has its table: a rule of Delta adds it at the analysis."""
+    _sql(
+        jobs,
+        "CREATE TABLE {table} (id LONG, name STRING) USING delta",
+        "INSERT INTO {table} VALUES (1, 'a')",
+    )
+    for job in jobs:
+        job.session.conf.set("spark.databricks.delta.catalog.update.enabled", "true")
+        name = new_name(job.engine.name.lower()).replace("-", "_")
+        columns = "(id LONG, name STRING)"
+        job.session.sql(f"CREATE TABLE {name} {columns} USING delta LOCATION '{job.output}'")
+        assert _version_in_catalog(job, name) == 0
+        rows = job.read().selectExpr("*", "1 AS more")
+        writer = job.engine.writer(rows).format("delta").option("mergeSchema", "true")
+        writer = writer.option("checkpointLocation", str(job.checkpoint)).trigger(availableNow=True)
+        writer.toTable(name).awaitTermination()
+        # Delta updates the catalog on a thread of its own.
+        wait_until(lambda: _version_in_catalog(job, name) == 1, 60)  # noqa: B023 - called at once
+        assert _version_in_catalog(job, name) == 1, job.engine
+    rows = _each(jobs, lambda job: current_rows(job.output))
+    assert rows == [{"id": 1, "name": "a", "more": 1}]
+
+
+def _version_in_catalog(job: Job, table: str) -> int:
+    """The version of a table whose schema and properties the catalog has."""
+    catalog = job.session._jsparkSession.sessionState().catalog().externalCatalog()
+    version = catalog.getTable("default", table).properties().get("delta.lastUpdateVersion")
+    return int(version.get())

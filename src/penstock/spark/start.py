@@ -33,6 +33,7 @@ from penstock.spark.batch.query_plan import QuerySpec, SparkQueryPlan
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.hadoop_files import HadoopFiles
 from penstock.spark.jvm.hadoop_store import find_store
+from penstock.spark.jvm.java_side import fields_of
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStreamSession
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
@@ -81,14 +82,17 @@ def open_query(
         else:
             choice = factory.create(request.path)
         analyzed = _analyze(jvm, df, request, factory, choice)
-    session = SparkStreamSession(df.sparkSession)
-    checkpoint = CheckpointDirectory(
-        checkpoint_files(session, str(analyzed.resolvedCheckpointLocation())),
-        session.log_versions(),
+    location, is_temporary, is_replaced = fields_of(
+        jvm.java.start.describeStart(analyzed, choice.sink.jtable)
     )
+    sink = choice.sink
+    if is_replaced == "true":  # Delta's rule adds the table of the catalog to its sink
+        sink = sink.replaced_by(analyzed.sink())
+    session = SparkStreamSession(df.sparkSession)
+    checkpoint = CheckpointDirectory(checkpoint_files(session, location), session.log_versions())
     spec = QuerySpec(
         analyzed=analyzed.inputQuery(),
-        sink=choice.sink,
+        sink=sink,
         output_mode=factory.output_mode,
         options=jvm.scala_map(choice.options),
         is_terminating=request.trigger.ends_with_available_data,
@@ -108,7 +112,7 @@ def open_query(
         clock=request.clock,
         faults=request.faults,
         hooks=request.hooks,
-        delete_checkpoint_on_stop=bool(analyzed.deleteCheckpointOnStop()),
+        delete_checkpoint_on_stop=is_temporary == "true",
         options=request.shown,
         redactor=Redactor(session.find_conf(_REDACTION_RULE)).knowing(
             request.sink.options,

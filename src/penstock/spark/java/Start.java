@@ -137,6 +137,16 @@ public class Start {
         return state.executePlan(statement, CommandExecutionMode.ALL()).analyzed();
     }
 
+    /**
+     * One record of an analyzed query: its checkpoint location, whether that is deleted in the end,
+     * and whether a rule of a session extension has replaced the sink it was analyzed with.
+     */
+    public String describeStart(LogicalPlan analyzed, Table sink) {
+        WriteToStream write = (WriteToStream) analyzed;
+        return new Records().add(write.resolvedCheckpointLocation())
+            .add(write.deleteCheckpointOnStop()).add(write.sink() != sink).toString();
+    }
+
     /** The table of a V2 format that supports streaming writes; else null. */
     public Table tableOf(ClassicSession session, String format, Map options, StructType schema)
             throws Exception {

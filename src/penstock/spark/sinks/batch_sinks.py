@@ -48,6 +48,10 @@ class SparkSink(ABC):
         return dict(self.jtable.metrics()) if self._reports_metrics else {}
 
     @abstractmethod
+    def replaced_by(self, jtable: Any) -> SparkSink:
+        """This sink with the table that an analyzer rule has put in the place of its own."""
+
+    @abstractmethod
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
@@ -70,6 +74,9 @@ class V2Sink(SparkSink):
     def __init__(self, jvm: Jvm, jtable: Any, catalog_and_ident: Any | None = None) -> None:
         super().__init__(jvm, jtable)
         self._catalog_and_ident = catalog_and_ident
+
+    def replaced_by(self, jtable: Any) -> SparkSink:
+        return V2Sink(self._jvm, jtable, self._catalog_and_ident)
 
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
@@ -121,6 +128,9 @@ class V1Sink(SparkSink):
         self._session = session
         self._catalog_table = catalog_table
 
+    def replaced_by(self, jtable: Any) -> SparkSink:
+        return V1Sink(self._session, jtable, self._catalog_table)
+
     def write_node(
         self, jsession: Any, query: Any, query_id: str, options: Any, output_mode: Any
     ) -> Any:
@@ -162,6 +172,9 @@ class PythonBatchSink(V1Sink):
         ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
 
     is_batch_function = True
+
+    def replaced_by(self, jtable: Any) -> SparkSink:
+        return self  # the function is the sink, whatever the placeholder is
 
     def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
         self.call(execution, lambda df: self._function(df, batch_id))
