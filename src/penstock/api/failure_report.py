@@ -16,9 +16,9 @@ from penstock.api.spark_options import SparkOptions
 from penstock.engine.error_text import one_line
 from penstock.errors import CheckpointError
 from penstock.redaction import DEFAULT_REDACTOR
+from penstock.spark.jvm.failures import is_of_batch_function
 from penstock.spark.jvm.pyspark_api import condition_of
 
-_BATCH_FUNCTION_ERROR = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
 # Spark's error conditions that are caused by the files of the checkpoint, not by the data.
 _CHECKPOINT_CONDITIONS = (
     "STATE_STORE_",
@@ -70,7 +70,7 @@ def advice(
             f"    penstock checkpoint verify {place}",
         ]
     command = ["penstock", "bisect", "--checkpoint", _path(checkpoint), "--batch", str(batch)]
-    if _BATCH_FUNCTION_ERROR in str(error):
+    if is_of_batch_function(cause):
         command.append("--with-sink")
     conf, named = map(DEFAULT_REDACTOR.options, (options.conf, options.named))
     command += SparkOptions(conf, named).arguments()

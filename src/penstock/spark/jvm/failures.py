@@ -143,7 +143,7 @@ def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
         return error
     if isinstance(converted, UnknownException):
         converted._origin = java_exception
-    if getattr(error, _MARK, False):
+    if is_of_batch_function(error):
         of_batch_function(converted)
     converted.__traceback__ = error.__traceback__
     return converted
@@ -151,7 +151,7 @@ def _captured(error: Py4JJavaError) -> CapturedException | Py4JJavaError:
 
 def error_message(error: BaseException, line: SparkLine) -> str:
     """Spark's message for a query that failed with `error`; for a Python error with traceback."""
-    if getattr(error, _MARK, False):
+    if is_of_batch_function(error):
         if not line.has_batch_function_error:
             return f"{_PROXY_ERROR}{_python_traceback(error)}"
         reason = f"{error_text(error)}\n{_python_traceback(error)}"
@@ -184,7 +184,7 @@ def _message_in(stack_trace: str) -> str | None:
 
 def stack_trace(error: BaseException) -> str | None:
     """The JVM stack trace of an error; None if it did not come from the JVM."""
-    if isinstance(error, CapturedException) and not getattr(error, _MARK, False):
+    if isinstance(error, CapturedException) and not is_of_batch_function(error):
         return stack_of(error)
     return None
 
@@ -219,7 +219,7 @@ def error_class(error: BaseException, line: SparkLine) -> str | None:
 
     An exception of a foreachBatch function has Spark's condition for those.
     """
-    if getattr(error, _MARK, False):
+    if is_of_batch_function(error):
         return _BATCH_FUNCTION_ERROR if line.has_batch_function_error else None
     if isinstance(error, PenstockError):
         return None if error.condition is None else error.condition.name
@@ -235,3 +235,8 @@ def of_batch_function(error: BaseException) -> BaseException:
     with contextlib.suppress(Exception):  # some exceptions allow no attributes
         setattr(error, _MARK, True)
     return error
+
+
+def is_of_batch_function(error: BaseException | None) -> bool:
+    """Whether an error is marked as raised by a foreachBatch function."""
+    return bool(getattr(error, _MARK, False))
