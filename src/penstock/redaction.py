@@ -75,6 +75,7 @@ _BARE_PART = (
 _WORD = re.compile(rf"(?:{_BARE_PART})+")
 _WORDS = re.compile(rf"""(?:=(?:"[^"\n]*"|'[^'\n]*')|{_BARE_PART}|[ ](?=\S))+""")
 _NO_WHITESPACE_OR_QUOTE = re.compile(r"""[^\s'"<>]+""")
+_AZURE = re.compile(r"(?:^|[^a-z0-9])(?:abfs|wasb)s?$", re.IGNORECASE)
 _PORT = re.compile(r"\d*(?:[/?#,]|$)")
 
 
@@ -274,11 +275,18 @@ def _credentials_in_urls(text: str, first: int, stop: int, last: int) -> Iterato
         at = text.rfind("@", start, end)
         colon = text.find(":", start, end)
         if at >= 0:
-            yield _Hidden(start, at)
+            if not _is_container(text, position, at):
+                yield _Hidden(start, at)
         elif colon >= 0 and text[start] != "[" and not _PORT.match(text, colon + 1, stop):
             yield _Hidden(start, last)
             return
         position = text.find("://", start, stop)
+
+
+def _is_container(text: str, scheme_end: int, at: int) -> bool:
+    """Whether what is before the `@` is a container of Azure, as in `abfss://container@account`."""
+    is_azure = _AZURE.search(text, max(0, scheme_end - 6), scheme_end) is not None
+    return is_azure and ":" not in text[scheme_end + 3 : at]
 
 
 def _replace(text: str, hidden: list[_Hidden]) -> str:
