@@ -23,6 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.api.quiet_session import quiet_session
+from penstock.spark.jvm.support import ABORTABLE_MANAGER as ABORTABLE
+from penstock.spark.jvm.support import FILE_MANAGER_CLASS as MANAGER
 from tests.real.jars import spark_jars
 from tests.real.s3 import BUCKET, S3Server, hadoop_cloud, s3a_connector
 
@@ -35,8 +37,6 @@ DELAY_MS = 30
 IS_QUICK = bool(os.environ.get("QUICK"))
 WARM_UP = 2 if IS_QUICK else 4
 MEASURED = 3 if IS_QUICK else 6
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-ABORTABLE = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import cast
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from penstock.api.doctor import Diagnosis, Finding
+from penstock.api.doctor import Diagnosis, Finding, _state_files_on_s3
 from penstock.cli.main import app
 from penstock.cli.output import TextOutput
 from penstock.spark.jvm.lines import line_of
-from penstock.spark.jvm.support import Verdict
+from penstock.spark.jvm.support import S3StateFiles, Verdict
 
 
 def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
@@ -55,6 +58,25 @@ def test_doctor_names_the_member_that_the_java_classes_miss() -> None:
 def test_findings_are_not_parsed_as_markup(found: str, capsys: pytest.CaptureFixture[str]) -> None:
     TextOutput().diagnosis(Diagnosis([Finding("Spark", found, False)], ()))
     assert f"Spark {found}" in capsys.readouterr().out
+
+
+def state_files(monkeypatch: pytest.MonkeyPatch, found: S3StateFiles | None) -> list[Finding]:
+    session = SimpleNamespace(version="4.2.0")
+    monkeypatch.setattr("penstock.api.doctor.s3_state_files", lambda spark: found)
+    return _state_files_on_s3(cast(SparkSession, session))
+
+
+def test_what_the_manager_for_abortable_streams_would_save(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert state_files(monkeypatch, None) == []
+    (missing,) = state_files(monkeypatch, S3StateFiles(False, False))
+    assert "add org.apache.spark:spark-hadoop-cloud of Spark 4.2" in missing.found
+    assert (missing.is_good, missing.is_optional) == (False, True)
+    (unused,) = state_files(monkeypatch, S3StateFiles(True, False))
+    assert "it is 6: set spark.sql.streaming.checkpointFileManagerClass" in unused.found
+    (used,) = state_files(monkeypatch, S3StateFiles(True, True))
+    assert used.is_good
 
 
 def diagnosis(*, is_found: bool) -> Diagnosis:

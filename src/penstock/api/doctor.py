@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from penstock.api.quiet_session import quiet_session
 from penstock.errors import EnvironmentProblemError
 from penstock.spark.jvm.java_home import find_java
 from penstock.spark.jvm.lines import find_line, supported_versions
 from penstock.spark.jvm.support import (
+    ABORTABLE_MANAGER,
+    FILE_MANAGER_CLASS,
     Verdict,
     java_problem,
     look_up_internals,
     pyspark_version,
+    s3_state_files,
 )
 
 _PANDAS_EXTRA = {"pandas": "pandas", "pyarrow": "pyarrow", "google.protobuf": "protobuf"}
@@ -97,6 +102,7 @@ def diagnose() -> Diagnosis:
         problem = java_problem(spark)
         if problem is not None:
             findings.append(Finding("Java classes", problem, False))
+        findings += _state_files_on_s3(spark)
         spark.stop()
     return Diagnosis(findings, internals)
 
@@ -122,6 +128,31 @@ def _pandas_extra() -> Finding:
         False,
         is_optional=True,
     )
+
+
+def _state_files_on_s3(spark: SparkSession) -> list[Finding]:
+    """How many requests state files make, for a Spark that can write to S3."""
+    written = s3_state_files(spark)
+    if written is None:
+        return []
+    subject = "state files on S3"
+    if written.uses_manager:
+        return [Finding(subject, "6 requests for each partition and batch", True, is_optional=True)]
+    line = ".".join(spark.version.split(".")[:2])
+    package = f"org.apache.spark:spark-hadoop-cloud of Spark {line}"
+    how = f"set {FILE_MANAGER_CLASS} to {ABORTABLE_MANAGER}"
+    return [
+        Finding(
+            subject,
+            "22 requests for each partition and batch, because a file is written and then renamed, "
+            "which is a copy and a deletion. With Spark's manager for abortable streams it is 6: "
+            + (how if written.has_manager else f"add {package} to spark.jars.packages and {how}")
+            + ". It continues if the last request for a file fails in spite of all retries, so "
+            "Penstock does not choose it; see docs/object-stores.md.",
+            False,
+            is_optional=True,
+        )
+    ]
 
 
 def _is_importable(module: str) -> bool:

@@ -34,8 +34,8 @@ from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.hadoop_files import HadoopFiles
 from penstock.spark.jvm.hadoop_store import find_store
 from penstock.spark.jvm.java_side import fields_of
-from penstock.spark.jvm.support import require_supported
-from penstock.spark.session.stream_session import FILE_MANAGER_CLASS, SparkStreamSession
+from penstock.spark.jvm.support import FILE_MANAGER_CLASS, require_supported
+from penstock.spark.session.stream_session import SparkStreamSession
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sinks.sink_log import SKIP_KNOWN_BATCHES
 from penstock.spark.sinks.sink_names import require_sink_name

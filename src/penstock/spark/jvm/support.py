@@ -13,6 +13,12 @@ from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import joined, members_alone, records_of
 from penstock.spark.jvm.lines import SparkLine, find_line, supported_versions
 
+FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
+ABORTABLE_MANAGER = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+"""Spark's file manager for S3A that needs no rename, in `spark-hadoop-cloud`. Not loaded here."""
+
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -80,6 +86,28 @@ def java_problem(spark: SparkSession) -> str | None:
     except UnsupportedError as exc:
         return str(exc)
     return None
+
+
+@dataclass(frozen=True)
+class S3StateFiles:
+    """How Spark writes state files to S3: with a rename, or with the manager that needs none."""
+
+    has_manager: bool
+    """Whether `spark-hadoop-cloud` is on the class path."""
+    uses_manager: bool
+
+
+def s3_state_files(spark: SparkSession) -> S3StateFiles | None:
+    """How state files are written to S3; None if the S3A connector is not on the class path."""
+    members = members_alone(Jvm.of(spark))
+    wanted = [text for name in (_S3A, ABORTABLE_MANAGER) for text in (name, "class", "0")]
+    missing = {record[0] for record in records_of(members.missing(joined(wanted)))}
+    if _S3A in missing:
+        return None
+    return S3StateFiles(
+        has_manager=ABORTABLE_MANAGER not in missing,
+        uses_manager=spark.conf.get(FILE_MANAGER_CLASS, None) == ABORTABLE_MANAGER,
+    )
 
 
 def _look_up(members: Any, line: SparkLine) -> list[Verdict]:

@@ -19,6 +19,7 @@ from penstock.engine.settings import Settings
 from penstock.spark.jvm import failures
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.pyspark_api import inheritable_thread
+from penstock.spark.jvm.support import FILE_MANAGER_CLASS
 from penstock.spark.session.jvm_events import post_progress, to_jvm_event
 from penstock.spark.session.metrics import QueryGauges
 from penstock.spark.session.session_conf import SessionConf
@@ -26,7 +27,6 @@ from penstock.spark.session.session_conf import SessionConf
 _logger = logging.getLogger(__name__)
 
 STATE_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 _DIRECT_SCHEME = "FILE"
 _DIRECT_FILES = {
     f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
