@@ -37,6 +37,7 @@ CHECKPOINT_COMMANDS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] =
     "remove-source": (two_sources, ("1",)),
     "reorder-sources": (two_sources, ("1", "0")),
     "undo": (stateless, ()),
+    "unlock": (stateless, ()),
 }
 REPORTS = {"doctor", "crashtest", "bisect"}
 PLACE = BatchPoint(FaultPoint.AFTER_SINK, 1)

@@ -9,8 +9,10 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from penstock.checkpoint.files import CheckpointFiles
+from penstock.checkpoint.paths import CheckpointPath
 
 _UNNAMED_UNSUPPORTED = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
 
@@ -131,7 +133,10 @@ class _PinnedDirectory:
             os.close(self._descriptor)
 
 
-def twin_of(path: Path) -> Path:
+P = TypeVar("P", bound=CheckpointPath)
+
+
+def twin_of(path: P) -> P:
     """The checksum file of a file in Hadoop's checksummed file system.
 
     If it is left behind when the file is deleted, Hadoop rejects the next file of that name.

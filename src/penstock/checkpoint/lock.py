@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.checkpoint.own_files import OWN_DIRECTORY, interrupted_command
+from penstock.checkpoint.paths import CheckpointPath
 from penstock.errors import CheckpointInUseError
 
 _logger = logging.getLogger(__name__)
@@ -128,9 +129,9 @@ def _warn_of_query(root: Path, holder: str) -> None:
         )
 
 
-def current_holder(root: Path) -> str | None:
+def current_holder(root: CheckpointPath) -> str | None:
     """A description of the holder of a checkpoint's lock; None if it is free."""
-    path = root / OWN_DIRECTORY / _LOCK_NAME
+    path = Path(str(root)) / OWN_DIRECTORY / _LOCK_NAME
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,6 +1,7 @@
 """The files that Penstock adds to a checkpoint, all below `.penstock/`.
 
-    .penstock/lock                          the advisory lock: see `lock`
+    .penstock/lock                          the advisory lock of a local checkpoint: see `lock`
+    .penstock/running, changing, changed    that of one in an object store: see `store_lock`
     .penstock/backups/0001/manifest.json    the changes of one `penstock checkpoint` command and
                                             whether it has finished: see `tools.backup`
     .penstock/sinks/lake/7                  the sink `lake` has finished batch 7: see `sink_entries`
@@ -13,7 +14,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.checkpoint.paths import CheckpointPath
 
 OWN_DIRECTORY = ".penstock"
 """The directory below a checkpoint's root that holds Penstock's own files."""
@@ -29,19 +33,21 @@ MANIFEST = "manifest.json"
 class InterruptedCommand:
     """A `penstock checkpoint` command whose process ended before the command did."""
 
-    backup: Path
+    backup: CheckpointPath
     """The directory of its backup."""
     operation: str
     """The name of the subcommand, such as `rewind`."""
 
 
-def manifests_of(root: Path) -> list[Path]:
+def manifests_of(root: CheckpointPath) -> list[CheckpointPath]:
     """The manifests of all backups below a checkpoint, oldest first."""
-    found = [path for path in (root / BACKUPS).glob(f"*/{MANIFEST}") if path.parent.name.isdigit()]
+    found: list[CheckpointPath] = [
+        path for path in (root / BACKUPS).glob(f"*/{MANIFEST}") if path.parent.name.isdigit()
+    ]
     return sorted(found, key=lambda path: int(path.parent.name))
 
 
-def interrupted_command(root: Path) -> InterruptedCommand | None:
+def interrupted_command(root: CheckpointPath) -> InterruptedCommand | None:
     """The oldest command on a checkpoint that was started and not finished; None if all finished.
 
     The checkpoint is then partly changed: no query may run on it before `undo`.

@@ -1,22 +1,23 @@
-"""`penstock checkpoint`: inspects, verifies and changes local checkpoints without a JVM."""
+"""`penstock checkpoint`: inspects, verifies and changes checkpoints without a JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.timestamps import parse_timestamp
 from penstock.checkpoint.tools import backup, source_surgery, surgery
-from penstock.checkpoint.tools.activity import activity_of, exclusive
+from penstock.checkpoint.tools.activity import activity_of, exclusive, remove_locks
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.fork import fork as make_fork
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
 from penstock.checkpoint.tools.kafka_surgery import set_offset_to_time
+from penstock.checkpoint.tools.locations import location_of, parse_options
 from penstock.checkpoint.tools.verify import verify as make_verification
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.cli.kafka_broker import KafkaBroker
@@ -25,25 +26,39 @@ from penstock.errors import PenstockError, SurgeryRefusedError
 
 app = typer.Typer(
     help=(
-        "Inspect, verify or change a checkpoint. Needs no JVM; works on local directories, written "
-        "by Spark 3.5 to 4.3 or by Penstock.\n\n"
+        "Inspect, verify or change a checkpoint, written by Spark 3.5 to 4.3 or by Penstock. Needs "
+        "no JVM. DIR is a local directory or, with penstock[s3], a URI in an object store: "
+        "s3://BUCKET/PATH (or s3a://), gs://..., abfss://..., az://...\n\n"
         "Commands that change a checkpoint only show the changes; with --yes they make them. Each "
         "keeps a backup in .penstock/ and can be reverted with undo. Stop the query first."
     ),
     no_args_is_help=True,
 )
 
-Directory = Annotated[str, typer.Argument(metavar="DIR", help="The checkpoint directory.")]
+Directory = Annotated[
+    str, typer.Argument(metavar="DIR", help="The checkpoint: a directory, or a URI.")
+]
+StoreOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="A setting of the object store's client, such as endpoint, region or profile; what is "
+        "not given comes from the environment and the AWS profile. Can be repeated.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes, instead of showing them.")]
 Stopped = Annotated[
     bool,
     typer.Option(
-        "--stopped", help="Assume that no query is running, even if a log entry is recent."
+        "--stopped",
+        help="Assume that no query is running, even if a log entry is recent or, in an object "
+        "store, a process that was killed has left its lock.",
     ),
 ]
 Sink = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         help="The output directory of a file sink. Removes the batches from its log too, so that "
         "the sink does not skip them when they run again."
@@ -66,11 +81,12 @@ def show(
     settings: Annotated[
         bool, typer.Option("--settings", help="Show the recorded settings too.")
     ] = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Show the contents of a checkpoint: batches, offsets, watermark, state, sizes."""
     with _errors(json, NOT_READABLE):
-        view = CheckpointView(directory)
+        view = _view(directory, option)
         if batch is not None:
             output_for(json).batch(inspect_batch(view, batch), settings=settings)
         else:
@@ -78,13 +94,13 @@ def show(
 
 
 @app.command()
-def verify(directory: Directory, json: Json = False) -> None:
+def verify(directory: Directory, option: StoreOptions = None, json: Json = False) -> None:
     """Check whether a query can be restarted from a checkpoint.
 
     Exit codes: 0 it can, 1 a restart would fail or lose data, 2 the directory is not a checkpoint.
     """
     with _errors(json, NOT_READABLE):
-        verification = make_verification(CheckpointView(directory))
+        verification = make_verification(_view(directory, option))
         output_for(json).verification(verification)
         raise typer.Exit(0 if verification.will_restart else 1)
 
@@ -93,6 +109,7 @@ def verify(directory: Directory, json: Json = False) -> None:
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="The first checkpoint.")],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="The second checkpoint.")],
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Show the differences between two checkpoints.
@@ -100,7 +117,7 @@ def diff(
     Exit codes: 0 no difference, 1 some differences, 2 a directory is not a checkpoint.
     """
     with _errors(json, NOT_READABLE):
-        differences = compare(CheckpointView(left), CheckpointView(right))
+        differences = compare(_view(left, option), _view(right, option))
         output_for(json).differences(left, right, differences)
         raise typer.Exit(1 if differences else 0)
 
@@ -114,6 +131,7 @@ def fork(
     at: Annotated[
         int | None, typer.Option(help="The batch after which the copy continues.")
     ] = None,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Copy a checkpoint under a new query id, for another query to continue from.
@@ -121,7 +139,8 @@ def fork(
     The original is not changed, so this is safe while its query is running.
     """
     with _errors(json):
-        output_for(json).fork(make_fork(CheckpointView(directory), new, at))
+        view = _view(directory, option)
+        output_for(json).fork(make_fork(view, new, at, parse_options(option or ())))
 
 
 @app.command()
@@ -141,6 +160,7 @@ def rewind(
     sink: Sink = None,
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Rewind a checkpoint, so that the next run continues after an earlier batch."""
@@ -149,10 +169,10 @@ def rewind(
         if (to is None) == (to_time is None):
             raise SurgeryRefusedError("Give either --to BATCH or --to-time TIME.")
         if to is not None:
-            return surgery.rewind(view, to, sink)
-        return surgery.rewind_to_time(view, _millis(to_time or ""), sink)
+            return surgery.rewind(view, to, _sink_at(sink, option))
+        return surgery.rewind_to_time(view, _millis(to_time or ""), _sink_at(sink, option))
 
-    _carry_out(directory, plan, yes, stopped, json)
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -161,18 +181,27 @@ def replan(
     sink: Sink = None,
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Remove the planned, uncommitted batch, so that it is planned again with new limits."""
-    _carry_out(directory, lambda view: surgery.replan(view, sink), yes, stopped, json)
+
+    def plan(view: CheckpointView) -> Plan:
+        return surgery.replan(view, _sink_at(sink, option))
+
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
 def skip(
-    directory: Directory, yes: Yes = False, stopped: Stopped = False, json: Json = False
+    directory: Directory,
+    yes: Yes = False,
+    stopped: Stopped = False,
+    option: StoreOptions = None,
+    json: Json = False,
 ) -> None:
     """Commit the planned batch without running it. Its input is not processed."""
-    _carry_out(directory, surgery.skip, yes, stopped, json)
+    _carry_out(directory, option, surgery.skip, yes, stopped, json)
 
 
 @app.command()
@@ -208,6 +237,7 @@ def set_offset(
     ] = None,
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Set the offset at which the next batch of a source starts."""
@@ -221,7 +251,7 @@ def set_offset(
         broker = KafkaBroker(bootstrap_servers, kafka_option or ())
         return set_offset_to_time(view, source, time_ms, broker)
 
-    _carry_out(directory, plan, yes, stopped, json)
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -236,12 +266,15 @@ def add_source(
     ] = "-",
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Add a source, for a query that now has one more."""
-    _carry_out(
-        directory, lambda view: source_surgery.add_source(view, at, offset), yes, stopped, json
-    )
+
+    def plan(view: CheckpointView) -> Plan:
+        return source_surgery.add_source(view, at, offset)
+
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -252,12 +285,15 @@ def remove_source(
     ],
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Remove a source; the numbers of those after it decrease by one."""
-    _carry_out(
-        directory, lambda view: source_surgery.remove_source(view, source), yes, stopped, json
-    )
+
+    def plan(view: CheckpointView) -> Plan:
+        return source_surgery.remove_source(view, source)
+
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -271,33 +307,66 @@ def reorder_sources(
     ],
     yes: Yes = False,
     stopped: Stopped = False,
+    option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Reorder the sources, for a query that now has them in another order."""
-    _carry_out(
-        directory, lambda view: source_surgery.reorder_sources(view, order), yes, stopped, json
-    )
+
+    def plan(view: CheckpointView) -> Plan:
+        return source_surgery.reorder_sources(view, order)
+
+    _carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
 def undo(
-    directory: Directory, yes: Yes = False, stopped: Stopped = False, json: Json = False
+    directory: Directory,
+    yes: Yes = False,
+    stopped: Stopped = False,
+    option: StoreOptions = None,
+    json: Json = False,
 ) -> None:
     """Undo the last command that changed the checkpoint. Repeat it to undo earlier ones."""
     with _errors(json):
-        root = CheckpointView(directory).root
+        root = _view(directory, option).root
         last = backup.check_undo(root)
         steps = backup.reversal(root, last)
         if yes:
             with exclusive(root, "undo", stopped=stopped):
+                root = _view(directory, option).root
                 last = backup.check_undo(root)
                 steps = backup.reversal(root, last)
                 backup.revert(root, last)
         output_for(json).undone(last, steps, is_done=yes)
 
 
+@app.command()
+def unlock(
+    directory: Directory,
+    yes: Yes = False,
+    option: StoreOptions = None,
+    json: Json = False,
+) -> None:
+    """Remove the lock that a killed process has left in an object store.
+
+    A local directory needs no such command: the system ends a lock with its process.
+    """
+    with _errors(json):
+        root = _view(directory, option).root
+        output_for(json).unlocked(str(root), remove_locks(root, yes=yes), is_done=yes)
+
+
+def _view(directory: str, option: list[str] | None) -> CheckpointView:
+    return CheckpointView(directory, parse_options(option or ()))
+
+
+def _sink_at(sink: str | None, option: list[str] | None) -> CheckpointPath | None:
+    return None if sink is None else location_of(sink, parse_options(option or ()))
+
+
 def _carry_out(
     directory: str,
+    option: list[str] | None,
     make_plan: Callable[[CheckpointView], Plan],
     yes: bool,
     stopped: bool,
@@ -306,13 +375,13 @@ def _carry_out(
     """Show a plan, and with `yes` apply it. The applied plan is made under the checkpoint lock."""
     with _errors(json):
         output = output_for(json)
-        view = CheckpointView(directory)
+        view = _view(directory, option)
         plan = make_plan(view)
         if not yes or not plan.changes:
             output.plan(plan.to_dict(view.root), None, activity_of(view.root).warning)
             return
         with exclusive(view.root, plan.operation, stopped=stopped):
-            view = CheckpointView(directory)
+            view = _view(directory, option)
             plan = make_plan(view)
             described = plan.to_dict(view.root)
             made = backup.apply(view.root, plan)

@@ -57,6 +57,10 @@ class Output(ABC):
         """Print the changes of an undo, which were made if `is_done`."""
 
     @abstractmethod
+    def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
+        """Print whose locks of a checkpoint were removed, if `is_done`, or would be."""
+
+    @abstractmethod
     def crash_report(self, report: CrashReport) -> None: ...
 
     @abstractmethod
@@ -114,6 +118,16 @@ class TextOutput(CheckpointText, Output):
     def bisection(self, report: BisectReport) -> None:
         print(report)
 
+    def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
+        if not holders:
+            print_wrapped(self._console, Text(f"{root} is not locked."))
+        for holder in holders:
+            what = "Removed the lock of" if is_done else "Would remove the lock of"
+            print_wrapped(self._console, Text(f"{what} {holder}."))
+        if holders and not is_done:
+            advice = "Nothing was changed. Repeat with --yes if that process has ended."
+            print_wrapped(self._console, Text(advice))
+
 
 class JsonOutput(Output):
     """Prints one JSON document per command."""
@@ -149,6 +163,9 @@ class JsonOutput(Output):
 
     def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
         self._print({"undone": backup.to_dict(), "changes": list(steps), "isDone": is_done})
+
+    def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
+        self._print({"path": root, "holders": list(holders), "isDone": is_done})
 
     def error(self, error: Exception) -> None:
         text = DEFAULT_REDACTOR.text(str(error))

@@ -12,7 +12,7 @@ from penstock.api.query import StreamingQuery
 from penstock.api.runner import Outcome, run_script
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.api.start import QueryStart
-from penstock.checkpoint.tools.view import local_path
+from penstock.checkpoint.tools.locations import local_path
 from penstock.debug.bisect_report import BisectReport, brief
 from penstock.debug.bisection import Bisection
 from penstock.debug.unstarted_query import UnstartedQuery

@@ -27,6 +27,7 @@ from penstock.api.manager import streams
 from penstock.api.start import QueryStart
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.fork import fork, fork_before
+from penstock.checkpoint.tools.locations import local_path
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.debug.bisect_report import BisectReport, BisectTrial, brief, ranges_of
 from penstock.engine.batch_parts import BatchPart
@@ -57,8 +58,8 @@ class Bisection:
         batch_id: int | None = None,
         tell: Callable[[BisectTrial], None] = lambda _: None,
     ) -> None:
-        view = CheckpointView(checkpoint)
-        self.root = view.root
+        self.root = local_path(checkpoint)
+        view = CheckpointView(self.root)
         self.batch_id = _chosen_batch(view) if batch_id is None else batch_id
         self._has_state = not view.state.is_empty
         self._is_planned = view.is_planned and self.batch_id == view.newest_batch
@@ -67,7 +68,8 @@ class Bisection:
         self._work = work
         self._tell = tell
         self._trials: list[BisectTrial] = []
-        self._base = fork_before(view, work / "before", self.batch_id).path
+        self._base = work / "before"
+        fork_before(view, self._base, self.batch_id)
         self._next_batch = self.batch_id
 
     def run(self, df: DataFrame, sink: SinkRequest, hooks: Hooks | None = None) -> BisectReport:

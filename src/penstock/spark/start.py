@@ -19,6 +19,7 @@ from penstock.checkpoint import (
     ObjectStoreFiles,
 )
 from penstock.checkpoint.lock import hold_for_query
+from penstock.checkpoint.store_lock import STORE_SCHEMES, hold_store_for_query
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
@@ -148,6 +149,8 @@ def _bind_plan(
         checkpoint.files.remove_checksum_twins("state")
         checkpoint.files.remove_checksum_twins("sources")
         session.use_direct_files()
+    elif urlsplit(checkpoint.root).scheme in STORE_SCHEMES:
+        session.at_the_end(hold_store_for_query(checkpoint.files, f"query {identity}").release)
     return SparkQueryPlan(session, identity, checkpoint, spec)
 
 

@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from penstock.checkpoint.paths import CheckpointPath
+
 QUERY_ID = "5a3b0f0e-1111-4222-8333-944455556666"
 PARTITIONS = 2
 
@@ -110,6 +112,6 @@ def content_of(root: Path) -> dict[str, bytes]:
     }
 
 
-def names_in(root: Path, directory: str) -> list[str]:
+def names_in(root: CheckpointPath, directory: str) -> list[str]:
     """The names in a directory, without checksum files."""
     return sorted(p.name for p in (root / directory).iterdir() if not p.name.startswith("."))

@@ -46,9 +46,10 @@ def test_targets_of_links_are_copied(checkpoint: Path, tmp_path: Path, part: str
     (checkpoint / part).symlink_to(elsewhere)
     before, there = content_of(checkpoint), content_of(elsewhere)
     for batch in (0, 2):
-        made = fork_before(CheckpointView(checkpoint), tmp_path / f"before {batch}", batch)
-        assert not any(path.is_symlink() for path in made.path.rglob("*"))
-        assert CheckpointView(made.path).next_batch == batch
+        copy = tmp_path / f"before {batch}"
+        fork_before(CheckpointView(checkpoint), copy, batch)
+        assert not any(path.is_symlink() for path in copy.rglob("*"))
+        assert CheckpointView(copy).next_batch == batch
     assert content_of(elsewhere) == there
     assert content_of(checkpoint) == before
 

@@ -226,10 +226,11 @@ def test_a_fork_and_its_original_are_independent(
     lines = letters(tmp_path, "a", "ab")
     run("spark", counts(session, lines), checkpoint, "complete")
     age(checkpoint)
-    made = fork(CheckpointView(checkpoint), tmp_path / "fork", at=0)
-    assert verify(CheckpointView(made.path)).will_restart
-    assert query_id_of(made.path) == made.query_id != query_id_of(checkpoint)
-    assert run(engine, counts(session, lines), made.path, "complete") == {1: [("a", 2), ("b", 1)]}
+    copy = tmp_path / "fork"
+    made = fork(CheckpointView(checkpoint), copy, at=0)
+    assert verify(CheckpointView(copy)).will_restart
+    assert query_id_of(copy) == made.query_id != query_id_of(checkpoint)
+    assert run(engine, counts(session, lines), copy, "complete") == {1: [("a", 2), ("b", 1)]}
     lines.add("b")
     assert run(engine, counts(session, lines), checkpoint, "complete") == {2: [("a", 2), ("b", 2)]}
 

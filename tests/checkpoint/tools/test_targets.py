@@ -117,7 +117,7 @@ def test_a_fork_goes_no_further_back(checkpoint: Path, tmp_path: Path, command: 
     apply(checkpoint, command)
     age(checkpoint)
     made = fork(CheckpointView(checkpoint), tmp_path / "fork")
-    assert targets(made.path) == targets(checkpoint) == (4,)
+    assert targets(tmp_path / "fork") == targets(checkpoint) == (4,)
     assert verify(CheckpointView(made.path)).findings == ()
 
 

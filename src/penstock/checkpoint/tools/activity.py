@@ -1,6 +1,7 @@
 """Detects whether a query is running on a checkpoint.
 
-A Penstock query holds the advisory lock while it runs; see `lock`. Spark's own engine holds no
+A Penstock query holds the advisory lock while it runs; see `lock` and, for a checkpoint in an
+object store, `store_lock`. Spark's own engine holds no
 lock, so only the age of the newest log entry is known: if it is younger than RECENT_SECONDS a query
 is assumed to be running, unless the user says that it is stopped. A Spark query with a longer
 trigger interval is not detected.
@@ -10,13 +11,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock.checkpoint.lock import CheckpointLock, current_holder
-from penstock.checkpoint.own_files import manifests_of
-from penstock.errors import CheckpointInUseError
+from penstock.checkpoint.own_files import interrupted_command, manifests_of
+from penstock.checkpoint.paths import CheckpointPath, fresh
+from penstock.checkpoint.store_lock import (
+    CHANGED,
+    CHANGING,
+    IF_ENDED,
+    RUNNING,
+    StoreLock,
+    holder_in,
+    store_holder,
+)
+from penstock.checkpoint.store_path import StorePath
+from penstock.checkpoint.tools import moves
+from penstock.checkpoint.tools.locations import files_at, undo_of
+from penstock.errors import CheckpointInUseError, SurgeryRefusedError
 
 RECENT_SECONDS = 60.0
 
@@ -28,6 +41,8 @@ class Activity:
     holder: str | None
     newest_file: str | None
     seconds_ago: float | None
+    may_have_ended: bool = False
+    """Whether the holder may have ended without a sign of it, as in an object store."""
 
     @property
     def is_recent(self) -> bool:
@@ -38,7 +53,7 @@ class Activity:
     def warning(self) -> str | None:
         """The warning for a command that changes the checkpoint; None without signs of a query."""
         if self.holder is not None:
-            return f"In use by {self.holder}."
+            return f"In use by {self.holder}." + (f" {IF_ENDED}" if self.may_have_ended else "")
         if self.is_recent:
             return (
                 f"{self.newest_file} was written {self.seconds_ago:.0f} s ago. Spark's own "
@@ -48,13 +63,15 @@ class Activity:
         return None
 
 
-def activity_of(root: Path, now: float | None = None) -> Activity:
+def activity_of(root: CheckpointPath, now: float | None = None) -> Activity:
     """Look for signs of a running query, without changing anything.
 
     Entries that are older than the last `penstock checkpoint` command do not count: that command
     has checked them or has written them itself.
     """
-    newest: Path | None = None
+    in_store = isinstance(root, StorePath)
+    root = fresh(root)
+    newest: CheckpointPath | None = None
     newest_time = 0.0
     for log in ("offsets", "commits"):
         for path in _files(root / log):
@@ -65,28 +82,84 @@ def activity_of(root: Path, now: float | None = None) -> Activity:
         newest = None
     clock = time.time() if now is None else now
     name = None if newest is None else newest.relative_to(root).as_posix()
-    return Activity(current_holder(root), name, None if newest is None else clock - newest_time)
+    holder = store_holder(files_at(root)) if in_store else current_holder(root)
+    seconds = None if newest is None else clock - newest_time
+    return Activity(holder, name, seconds, may_have_ended=in_store)
 
 
 @contextmanager
-def exclusive(root: Path, operation: str, *, stopped: bool) -> Iterator[None]:
+def exclusive(root: CheckpointPath, operation: str, *, stopped: bool) -> Iterator[None]:
     """Hold the lock during a change. Raises CheckpointInUseError if a query may be running.
 
-    With `stopped`, the user's assurance that no query is running, recent log entries are ignored;
-    a lock that is held is not.
+    With `stopped`, the user's assurance that no query is running, recent log entries are ignored,
+    and in an object store also the records of other processes. A local lock that is held is not.
+
+    In an object store the lock stays if the command did not finish and could not be undone.
     """
     activity = activity_of(root)
-    if activity.warning is not None and not (stopped and activity.holder is None):
+    is_known_free = activity.holder is None or activity.may_have_ended
+    if activity.warning is not None and not (stopped and is_known_free):
         raise CheckpointInUseError(activity.warning)
-    with CheckpointLock(root, f"penstock checkpoint {operation}"):
+    owner = f"penstock checkpoint {operation}"
+    if not isinstance(root, StorePath):
+        with CheckpointLock(str(root), owner):
+            yield
+        return
+    lock = StoreLock(files_at(root.fresh()), owner)
+    lock.acquire(stopped=stopped)
+    try:
         yield
+    except BaseException:
+        with suppress(OSError):
+            _release_unless_interrupted(lock, root)
+        raise
+    _release_unless_interrupted(lock, root)
 
 
-def _last_command(root: Path) -> float:
-    return max(map(_modified, manifests_of(root)), default=0.0)
+def _release_unless_interrupted(lock: StoreLock, root: StorePath) -> None:
+    root = root.fresh()
+    if interrupted_command(root) is None:
+        record_change(root)
+        lock.release()
 
 
-def _modified(path: Path) -> float:
+def record_change(root: StorePath) -> None:
+    """Record that a command has finished: what it has copied is no sign of a query."""
+    moves.write_over(root / CHANGED, b"A penstock checkpoint command has finished.\n")
+
+
+def remove_locks(root: CheckpointPath, *, yes: bool) -> list[str]:
+    """The processes whose locks an object store has; with `yes` their locks are removed.
+
+    Raises SurgeryRefusedError if a command was interrupted: the lock stays until it is undone. And
+    for a local directory that is locked, because there the process is running.
+    """
+    if not isinstance(root, StorePath):
+        holder = current_holder(root)
+        if holder is None:
+            return []
+        raise SurgeryRefusedError(
+            f"{root} is in use by {holder}. A lock on a local directory ends with its process: "
+            "stop it."
+        )
+    unfinished = interrupted_command(root)
+    if unfinished is not None:
+        raise SurgeryRefusedError(
+            f"`penstock checkpoint {unfinished.operation}` was interrupted, or is still running. "
+            f"If it is not, undo it: {undo_of(root)}"
+        )
+    files = files_at(root)
+    held = {name: holder for name in (CHANGING, RUNNING) if (holder := holder_in(files, name))}
+    if yes and held:
+        files.delete_many(list(held))
+    return list(held.values())
+
+
+def _last_command(root: CheckpointPath) -> float:
+    return max(map(_modified, (*manifests_of(root), root / CHANGED)))
+
+
+def _modified(path: CheckpointPath) -> float:
     """The modification time of a file; 0 if a running query has purged it in the meantime."""
     try:
         return path.stat().st_mtime
@@ -94,6 +167,6 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _files(directory: Path) -> Iterator[Path]:
+def _files(directory: CheckpointPath) -> Iterator[CheckpointPath]:
     if directory.is_dir():
         yield from (path for path in directory.iterdir() if path.name.isdigit())

@@ -18,17 +18,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.own_files import BACKUPS, MANIFEST, interrupted_command, manifests_of
+from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.tools import moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
+from penstock.checkpoint.tools.locations import files_at, undo_of
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
@@ -40,7 +39,7 @@ RESTORE = "restore"
 class Backup:
     """The backup that one command has made."""
 
-    path: Path
+    path: CheckpointPath
     operation: str
     made_at_ms: int
     is_done: bool
@@ -61,12 +60,12 @@ class Backup:
         }
 
 
-def backups_of(root: Path) -> list[Backup]:
+def backups_of(root: CheckpointPath) -> list[Backup]:
     """The backups below a checkpoint, oldest first."""
     return [_read(manifest.parent) for manifest in manifests_of(root)]
 
 
-def apply(root: Path, plan: Plan) -> Backup:
+def apply(root: CheckpointPath, plan: Plan) -> Backup:
     """Apply a plan, with a backup. On an error, all changes are reverted.
 
     Call it inside `activity.exclusive`. Raises SurgeryRefusedError if an earlier command was
@@ -76,7 +75,7 @@ def apply(root: Path, plan: Plan) -> Backup:
     if unfinished is not None:
         raise SurgeryRefusedError(
             f"An earlier command ({unfinished.operation}) was interrupted. Undo it first: "
-            f"penstock checkpoint undo {root} --yes"
+            f"{undo_of(root)}"
         )
     backup = _begin(root, plan)
     try:
@@ -93,7 +92,7 @@ def apply(root: Path, plan: Plan) -> Backup:
     return done
 
 
-def check_undo(root: Path) -> Backup:
+def check_undo(root: CheckpointPath) -> Backup:
     """The newest backup, which `undo` reverts. Raises SurgeryRefusedError if that is not possible.
 
     It is not possible after a query has used the checkpoint: reverted files and files of that query
@@ -113,7 +112,7 @@ def check_undo(root: Path) -> Backup:
     return backup
 
 
-def reversal(root: Path, backup: Backup) -> list[dict[str, Any]]:
+def reversal(root: CheckpointPath, backup: Backup) -> list[dict[str, Any]]:
     """The steps of `revert`, in order: `delete`, `move` or `restore` a path."""
     steps: list[dict[str, Any]] = []
     for number in reversed(range(len(backup.changes))):
@@ -130,7 +129,7 @@ def reversal(root: Path, backup: Backup) -> list[dict[str, Any]]:
     return steps
 
 
-def revert(root: Path, backup: Backup) -> None:
+def revert(root: CheckpointPath, backup: Backup) -> None:
     """Undo a command. It can be called again after an interruption."""
     if backup.is_done:
         _write(replace(backup, is_done=False))
@@ -138,12 +137,13 @@ def revert(root: Path, backup: Backup) -> None:
         change = backup.changes[number]
         _unmake(root, change, _kept(backup, number))
     _sync_all(root, backup)
-    (backup.path / MANIFEST).unlink()
-    shutil.rmtree(backup.path)
+    moves.remove(backup.path / MANIFEST)
+    if backup.path.exists():
+        moves.remove(backup.path)
     moves.sync(backup.path.parent)
 
 
-def _revert_failed(root: Path, backup: Backup, failure: BaseException) -> None:
+def _revert_failed(root: CheckpointPath, backup: Backup, failure: BaseException) -> None:
     """Revert a command that failed. If that fails too, raise an error with both causes."""
     try:
         revert(root, backup)
@@ -151,11 +151,11 @@ def _revert_failed(root: Path, backup: Backup, failure: BaseException) -> None:
         why = str(failure).rstrip(".") or type(failure).__name__
         raise CheckpointError(
             f"{backup.operation} failed: {why}. Undoing it failed as well: {exc}. "
-            f"When the cause is removed, run: penstock checkpoint undo {root} --yes"
+            f"When the cause is removed, run: {undo_of(root)}"
         ) from failure
 
 
-def _uses(root: Path, backup: Backup) -> Iterator[str]:
+def _uses(root: CheckpointPath, backup: Backup) -> Iterator[str]:
     """Descriptions of the files that were written by something else after the command."""
     for number, change in enumerate(backup.changes):
         kept, path = _kept(backup, number), root / change["path"]
@@ -163,7 +163,7 @@ def _uses(root: Path, backup: Backup) -> Iterator[str]:
         if not moves.exists(path) or (kind is not Kind.CREATE and not moves.exists(kept)):
             continue
         if kind is Kind.DELETE:
-            if not _is_filled(backup, number) and (backup.is_done or not moves.is_same(kept, path)):
+            if not _is_filled(backup, number) and (backup.is_done or not moves.agree(kept, path)):
                 yield f"{path} has been written again"
         elif backup.is_done and "digest" in change and _digest_of(path) != change["digest"]:
             yield f"{path} has been changed"
@@ -182,12 +182,11 @@ def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
     )
 
 
-def _begin(root: Path, plan: Plan) -> Backup:
+def _begin(root: CheckpointPath, plan: Plan) -> Backup:
     directory = root / BACKUPS
-    directory.mkdir(parents=True, exist_ok=True)
-    taken = [int(p.name) for p in directory.iterdir() if p.name.isdigit()]
+    taken = [int(p.name) for p in directory.glob("*") if p.name.isdigit()]
     path = directory / f"{max(taken, default=0) + 1:04d}"
-    (path / "files").mkdir(parents=True)
+    files_at(root).make_directory(f"{BACKUPS}/{path.name}/files")
     changes = []
     for change in plan.changes:
         described: dict[str, Any] = {"change": change.kind.value, "path": change.path}
@@ -203,11 +202,11 @@ def _begin(root: Path, plan: Plan) -> Backup:
     return backup
 
 
-def _make(root: Path, change: Change, kept: Path) -> None:
+def _make(root: CheckpointPath, change: Change, kept: CheckpointPath) -> None:
     path = root / change.path
     if change.kind is Kind.CREATE:
-        files = LocalFiles(root)
-        files.make_directory(str(Path(change.path).parent))
+        files = files_at(root)
+        files.make_directory(change.path.rpartition("/")[0])
         if not files.create_if_absent(change.path, change.content or b""):
             raise SurgeryRefusedError(f"{path} was created by something else in the meantime.")
     elif change.kind is Kind.REPLACE:
@@ -219,7 +218,7 @@ def _make(root: Path, change: Change, kept: Path) -> None:
         _make_move(path, root / str(change.target), kept)
 
 
-def _make_move(path: Path, target: Path, begun: Path) -> None:
+def _make_move(path: CheckpointPath, target: CheckpointPath, begun: CheckpointPath) -> None:
     """Move within the checkpoint, after creating the file `begun` to record that it has started.
 
     When sources are reordered, the target of one move may be the origin of another.
@@ -229,12 +228,12 @@ def _make_move(path: Path, target: Path, begun: Path) -> None:
     moves.move(path, target)
 
 
-def _unmake(root: Path, change: dict[str, Any], kept: Path) -> None:
+def _unmake(root: CheckpointPath, change: dict[str, Any], kept: CheckpointPath) -> None:
     path = root / change["path"]
     kind = Kind(change["change"])
     if kind is Kind.CREATE:
         if path.exists() and _digest_of(path) == change["digest"]:
-            path.unlink()
+            moves.remove(path)
     elif kind is Kind.REPLACE:
         if kept.exists():
             moves.put_back(kept, path)
@@ -242,10 +241,10 @@ def _unmake(root: Path, change: dict[str, Any], kept: Path) -> None:
         moves.move_back(kept, path)
     elif kept.exists():
         moves.move_back(root / change["to"], path)
-        kept.unlink()
+        moves.remove(kept)
 
 
-def _kept(backup: Backup, number: int) -> Path:
+def _kept(backup: Backup, number: int) -> CheckpointPath:
     return backup.path / "files" / str(number)
 
 
@@ -260,7 +259,7 @@ def _write(backup: Backup) -> None:
     moves.write_over(backup.path / MANIFEST, json.dumps(document, indent=1).encode())
 
 
-def _read(path: Path) -> Backup:
+def _read(path: CheckpointPath) -> Backup:
     fields = json.loads((path / MANIFEST).read_text())
     newest = tuple(fields["newest"])
     return Backup(
@@ -277,11 +276,11 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _digest_of(path: Path) -> str:
+def _digest_of(path: CheckpointPath) -> str:
     return _digest(path.read_bytes())
 
 
-def _sync_all(root: Path, backup: Backup) -> None:
+def _sync_all(root: CheckpointPath, backup: Backup) -> None:
     """Sync every directory in which the changes have created or removed names."""
     touched = {
         (root / change[key]).parent

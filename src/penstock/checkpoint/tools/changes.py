@@ -6,10 +6,11 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import twin_of
+from penstock.checkpoint.paths import CheckpointPath, is_below
+from penstock.checkpoint.store_path import StorePath
 
 _SMALL = 64 * 1024
 
@@ -40,7 +41,7 @@ class Change:
         ):
             raise ValueError(f"not a change: {self}")
 
-    def diff(self, root: Path) -> list[str]:
+    def diff(self, root: CheckpointPath) -> list[str]:
         """The change of a small text file as lines of a unified diff, without its header."""
         if self.kind is Kind.MOVE:
             return []
@@ -51,7 +52,7 @@ class Change:
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
         return [line for line in list(lines)[2:] if not line.startswith("@@")]
 
-    def to_dict(self, root: Path) -> dict[str, Any]:
+    def to_dict(self, root: CheckpointPath) -> dict[str, Any]:
         described: dict[str, Any] = {"change": self.kind.value, "path": self.path}
         if self.target is not None:
             described["to"] = self.target
@@ -70,7 +71,9 @@ class Plan:
     changes: tuple[Change, ...]
     warnings: tuple[str, ...] = ()
 
-    def to_dict(self, root: Path) -> dict[str, Any]:
+    def to_dict(self, root: CheckpointPath) -> dict[str, Any]:
+        if isinstance(root, StorePath):
+            root.tree.read_ahead(change.path for change in self.changes if not change.target)
         return {
             "operation": self.operation,
             "outcome": self.outcome,
@@ -79,31 +82,31 @@ class Plan:
         }
 
 
-def delete_files(root: Path, paths: Sequence[Path]) -> list[Change]:
+def delete_files(root: CheckpointPath, paths: Sequence[CheckpointPath]) -> list[Change]:
     """Delete files, each with its checksum file, in the given order."""
     wanted = list(dict.fromkeys(p for path in paths for p in (path, twin_of(path)) if p.exists()))
     return [Change(Kind.DELETE, _name(root, path)) for path in wanted]
 
 
-def replace_file(root: Path, name: str, content: bytes) -> list[Change]:
+def replace_file(root: CheckpointPath, name: str, content: bytes) -> list[Change]:
     """Replace a file. Its checksum file is deleted first: Hadoop rejects a stale one."""
     twin = twin_of(root / name)
     gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
     return [*gone, Change(Kind.REPLACE, name, content)]
 
 
-def create_file(root: Path, name: str, content: bytes) -> list[Change]:
+def create_file(root: CheckpointPath, name: str, content: bytes) -> list[Change]:
     """Create a file. A leftover checksum file of that name is deleted first."""
     twin = twin_of(root / name)
     gone = [Change(Kind.DELETE, _name(root, twin))] if twin.exists() else []
     return [*gone, Change(Kind.CREATE, name, content)]
 
 
-def _name(root: Path, path: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+def _name(root: CheckpointPath, path: CheckpointPath) -> str:
+    return path.relative_to(root).as_posix() if is_below(path, root) else str(path)
 
 
-def _text(path: Path) -> str | None:
+def _text(path: CheckpointPath) -> str | None:
     """The text of a small text file; None for anything else."""
     try:
         if not path.is_file() or path.stat().st_size > _SMALL:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from pathlib import Path
+
+from penstock.checkpoint.paths import CheckpointPath, opened
 
 _HEADER = struct.Struct(">4si")
 _MAGIC = b"crc\x00"
 
 
-def disagreement(file: Path, twin: Path) -> str | None:
+def disagreement(file: CheckpointPath, twin: CheckpointPath) -> str | None:
     """Why Hadoop would reject a file because of its twin; None if it would not.
 
     A twin with an unknown header is ignored, as Hadoop does.
@@ -31,9 +32,9 @@ def disagreement(file: Path, twin: Path) -> str | None:
     return None if recorded.startswith(actual) else "its checksum was made for other content"
 
 
-def _checksums(file: Path, chunk: int) -> list[bytes]:
+def _checksums(file: CheckpointPath, chunk: int) -> list[bytes]:
     found = []
-    with file.open("rb") as stream:
+    with opened(file) as stream:
         while piece := stream.read(chunk):
             found.append(struct.pack(">I", zlib.crc32(piece)))
     return found

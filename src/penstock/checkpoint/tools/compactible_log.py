@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint.paths import CheckpointPath
+from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.versions import parse_version
 from penstock.errors import CheckpointError, MalformedLogError, SurgeryRefusedError
 
@@ -21,17 +22,19 @@ COMPACT_SUFFIX = ".compact"
 class CompactibleLog:
     """The files of a log, by the number of their entry."""
 
-    path: Path
-    files: dict[int, Path]
+    path: CheckpointPath
+    files: dict[int, CheckpointPath]
 
     @classmethod
-    def scan(cls, path: Path) -> CompactibleLog:
+    def scan(cls, path: CheckpointPath) -> CompactibleLog:
         """List a directory. If it does not exist, the log is empty."""
-        files: dict[int, Path] = {}
+        files: dict[int, CheckpointPath] = {}
         for file in sorted(path.iterdir()) if path.is_dir() else ():
             digits = file.name.removesuffix(COMPACT_SUFFIX)
             if digits.isdigit() and file.is_file():
                 files[int(digits)] = file
+        if isinstance(path, StorePath):
+            path.tree.read_ahead(f"{path.key}/{file.name}" for file in files.values())
         return cls(path, files)
 
     @property
@@ -52,7 +55,7 @@ class CompactibleLog:
                 break
         return sorted(missing)
 
-    def beyond(self, number: int) -> list[Path]:
+    def beyond(self, number: int) -> list[CheckpointPath]:
         """The files of later entries, newest first. Raises SurgeryRefusedError if Spark could not
         read the log without them."""
         missing = self.missing_up_to(number)

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.local_files import LocalFiles, twin_of
+from penstock.checkpoint.local_files import twin_of
 from penstock.checkpoint.own_files import OWN_DIRECTORY
+from penstock.checkpoint.paths import CheckpointPath, files_below, is_below
+from penstock.checkpoint.store_path import StorePath, in_parallel
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
-from penstock.checkpoint.tools import backup
-from penstock.checkpoint.tools.activity import activity_of
+from penstock.checkpoint.tools import backup, moves, schema_paths, store_moves
+from penstock.checkpoint.tools.activity import activity_of, record_change
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
+from penstock.checkpoint.tools.locations import NO_OPTIONS, files_at, location_of
 from penstock.checkpoint.tools.surgery import rewind, source_directories
 from penstock.checkpoint.tools.targets import Targets
-from penstock.checkpoint.tools.view import CheckpointView, local_path
+from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
-_SCHEMA_PATH = re.compile(r'"file:[^"]*?(/state/\d+/_stateSchema/[^"]*)"')
+_LOGS = ("commits", "offsets")
+"""What is copied last to a store, in this order: without it the copy does not start."""
 
 
 @dataclass(frozen=True)
 class Fork:
     """The result of a fork."""
 
-    path: Path
+    path: CheckpointPath
     query_id: str
     at: int | None
     next_batch: int
@@ -44,14 +48,23 @@ class Fork:
         }
 
 
-def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> Fork:
+def fork(
+    view: CheckpointView,
+    location: str | CheckpointPath,
+    at: int | None = None,
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> Fork:
     """Copy a checkpoint to a new directory under a new query id. The original is only read.
 
     With `at`, the copy continues after that batch; raises SurgeryRefusedError if it cannot be
     rewound to it. While a query may be running on the original, `at` is its newest committed batch,
-    because later files may still change. The copy is made under a temporary name and then renamed.
+    because later files may still change.
+
+    Each of the two may be local or in an object store. A local copy is made under a temporary name
+    and then renamed. In a store it gets its query id at last: if the process is killed before, both
+    engines refuse to start on what is there.
     """
-    new = local_path(location)
+    new = location_of(location, options)
     _require_free(view.root, new)
     warnings = [
         "Give the copy's query its own output. A file sink that already has batches with these "
@@ -63,62 +76,89 @@ def fork(view: CheckpointView, location: str | Path, at: int | None = None) -> F
         warnings.append(f"{activity.warning} The copy was made at batch {at}.")
     if at is not None:
         rewind(view, at)
-    new.parent.mkdir(parents=True, exist_ok=True)
-    draft = new.with_name(f".{new.name}.{uuid.uuid4()}.forking")
-    try:
+    with _draft_of(new) as draft:
         _copy(view, draft)
         if at is not None:
             backup.apply(draft, rewind(CheckpointView(draft), at))
-            shutil.rmtree(draft / OWN_DIRECTORY)
-        warnings += _rebase_schema_paths(draft, new)
+            moves.remove(draft / OWN_DIRECTORY)
+        warnings += _rebase_schema_paths(view.root, draft, new)
         identity = StreamMetadata.new()
-        identity.write(LocalFiles(draft))
+        identity.write(files_at(draft))
         next_batch = CheckpointView(draft).next_batch
-        if new.exists():
-            new.rmdir()
-        draft.rename(new)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return Fork(new, identity.id, at, next_batch, tuple(warnings))
 
 
-def fork_before(view: CheckpointView, location: str | Path, batch: int) -> Fork:
+@contextmanager
+def _draft_of(new: CheckpointPath) -> Iterator[CheckpointPath]:
+    """Where the copy is made. Afterwards it is at its place or, after an error, removed."""
+    if isinstance(new, StorePath):
+        try:
+            yield new
+            record_change(new)
+        except BaseException:
+            moves.remove(new.fresh())
+            raise
+        return
+    target = Path(str(new))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{uuid.uuid4()}.forking")
+    try:
+        yield draft
+        if target.exists():
+            target.rmdir()
+        draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def fork_before(view: CheckpointView, location: str | CheckpointPath, batch: int) -> Fork:
     """Copy a checkpoint like `fork`, so that the copy plans batch `batch` next."""
     if batch > 0:
         return fork(view, location, at=batch - 1)
     made = fork(view, location)
     for name in ("offsets", "commits", "state"):
-        shutil.rmtree(made.path / name, ignore_errors=True)
+        if (made.path / name).exists():
+            moves.remove(made.path / name)
     for directory in source_directories(CheckpointView(made.path)):
         if CompactibleLog.scan(directory).is_file_log:
-            shutil.rmtree(directory)
+            moves.remove(directory)
     return replace(made, at=None, next_batch=0)
 
 
-def _require_free(root: Path, new: Path) -> None:
+def _require_free(root: CheckpointPath, new: CheckpointPath) -> None:
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
         raise SurgeryRefusedError(f"{new} is not empty. Name a directory that does not exist.")
-    if new.is_relative_to(root) or root.is_relative_to(new):
+    if is_below(new, root) or is_below(root, new):
         raise SurgeryRefusedError(
             f"One of {new} and {root} is inside the other. Name another directory."
         )
 
 
-def _copy(view: CheckpointView, draft: Path) -> None:
+def _copy(view: CheckpointView, draft: CheckpointPath) -> None:
     """Copy a checkpoint. Symbolic links are followed, since the copy is going to be changed.
 
     The backups are left out, and so are entries from before a change of sources: without the
     backups, a rewind could not tell that these entries belong to other sources.
     """
-    root, oldest = view.root, Targets(view).oldest_entry
-    left_out = {root: {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}}
+    oldest = Targets(view).oldest_entry
+    left_out = {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
     for log, ids in (("offsets", view.offsets.ids), ("commits", view.commits.ids)):
-        old = [Path(str(batch)) for batch in ids if batch < oldest]
-        left_out[root / log] = {name for path in old for name in (path.name, twin_of(path).name)}
+        old = [Path(log, str(batch)) for batch in ids if batch < oldest]
+        left_out |= {str(name) for path in old for name in (path, twin_of(path))}
+    if isinstance(view.root, StorePath) or isinstance(draft, StorePath):
+        _copy_files(view.root, draft, left_out)
+    else:
+        _copy_directory(Path(str(view.root)), Path(str(draft)), left_out)
 
+
+def _copy_directory(root: Path, draft: Path, left_out: set[str]) -> None:
     def ignored(directory: str, names: list[str]) -> set[str]:
-        unwanted = {draft.name, *left_out.get(Path(directory), ())}
-        return {name for name in names if name in unwanted or name.endswith(".tmp")}
+        inside = Path(directory).relative_to(root)
+        return {
+            name
+            for name in names
+            if name == draft.name or name.endswith(".tmp") or str(inside / name) in left_out
+        }
 
     try:
         shutil.copytree(root, draft, ignore=ignored, copy_function=_copy_unless_gone)
@@ -128,28 +168,45 @@ def _copy(view: CheckpointView, draft: Path) -> None:
         raise CheckpointError(f"{root} cannot be copied: {failures[0]}{more}.") from exc
 
 
-def _copy_unless_gone(source: str, target: str) -> None:
+def _copy_files(root: CheckpointPath, draft: CheckpointPath, left_out: set[str]) -> None:
+    """Copy file by file from or to a store, many at the same time; the logs at last."""
+    groups: dict[str, list[str]] = {"": [], **{log: [] for log in _LOGS}}
+    for path in files_below(root):
+        name = path.relative_to(root).as_posix()
+        first = name.partition("/")[0]
+        if first not in left_out and name not in left_out and not name.endswith(".tmp"):
+            groups[first if first in groups else ""].append(name)
+    for names in groups.values():
+        in_parallel(lambda name: _copy_unless_gone(root / name, draft / name), names)
+
+
+def _copy_unless_gone(source: Any, target: Any) -> None:
     """Copy a file unless a running query has purged it. Required files are checked later."""
     with suppress(FileNotFoundError):
-        shutil.copy2(source, target)
+        if isinstance(source, str):
+            shutil.copy2(source, target)
+        else:
+            store_moves.copy_file(source, target)
 
 
-def _rebase_schema_paths(draft: Path, new: Path) -> list[str]:
+def _rebase_schema_paths(
+    root: CheckpointPath, draft: CheckpointPath, new: CheckpointPath
+) -> list[str]:
     """Replace the full paths of schema files in operator metadata by those of the copy.
 
-    Returns a warning if there are paths that are not local.
+    Returns a warning if there are paths of another place than the original, which stay.
     """
-    for path in sorted(draft.glob("state/*/_metadata/v2/*")):
-        if not path.name.isdigit():
-            continue
+    warnings = []
+    for path in schema_paths.metadata_files(draft):
         text = path.read_text()
-        rebased = _SCHEMA_PATH.sub(lambda match: f'"file:{new.as_posix()}{match[1]}"', text)
+        rebased = schema_paths.rebased(text, root, new)
         if rebased != text:
-            path.write_text(rebased)
-            twin_of(path).unlink(missing_ok=True)
-        elif "_stateSchema" in text:
-            return [
-                "The metadata of a stateful operator has schema files with a path that is not "
-                "local; the path still refers to the original."
+            moves.write_over(path, rebased.encode())
+            if twin_of(path).exists():
+                moves.remove(twin_of(path))
+        if any(not schema_paths.is_inside(uri, new) for uri in schema_paths.schema_uris(rebased)):
+            warnings = [
+                "The metadata of a stateful operator has schema files with a path that is not in "
+                "this checkpoint; the path still refers to the original."
             ]
-    return []
+    return warnings

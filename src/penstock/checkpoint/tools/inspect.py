@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.own_files import OWN_DIRECTORY
+from penstock.checkpoint.paths import CheckpointPath, files_below
 from penstock.checkpoint.tools.activity import activity_of
 from penstock.checkpoint.tools.backup import backups_of
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
@@ -287,28 +286,27 @@ def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]
     return found
 
 
-def _sizes(root: Path) -> tuple[PartSize, ...]:
+def _sizes(root: CheckpointPath) -> tuple[PartSize, ...]:
     parts = sorted(p.name for p in root.iterdir() if p.is_dir() and p.name != OWN_DIRECTORY)
     sizes = [_size(root / part, part) for part in parts]
     own = root / OWN_DIRECTORY
     return (*sizes, _size(own, OWN_DIRECTORY)) if own.exists() else tuple(sizes)
 
 
-def _size(path: Path, name: str) -> PartSize:
+def _size(path: CheckpointPath, name: str) -> PartSize:
     """The number and size of all files below a directory, without those removed meanwhile."""
-    paths = (Path(folder) / file for folder, _, files in os.walk(path) for file in files)
-    sizes = [size for file in paths if (size := _bytes_of(file)) is not None]
+    sizes = [size for file in files_below(path) if (size := _bytes_of(file)) is not None]
     return PartSize(name, len(sizes), sum(sizes))
 
 
-def _bytes_of(path: Path) -> int | None:
+def _bytes_of(path: CheckpointPath) -> int | None:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return None
 
 
-def _modified_ms(path: Path) -> int | None:
+def _modified_ms(path: CheckpointPath) -> int | None:
     try:
         return int(path.stat().st_mtime * 1000)
     except FileNotFoundError:

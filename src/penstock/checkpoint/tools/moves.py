@@ -1,4 +1,4 @@
-"""Atomic moves and replacements of files and directories.
+"""Atomic moves and replacements of files and directories; for object stores see `store_moves`.
 
 Within a file system a move is a rename. Between two file systems (`state` may be a link to another
 disk) the source is copied to a temporary name, the copy is renamed, and then the source is removed;
@@ -15,16 +15,27 @@ import shutil
 import uuid
 from pathlib import Path
 
+from penstock.checkpoint.paths import CheckpointPath
+from penstock.checkpoint.store_path import StorePath
+from penstock.checkpoint.tools import store_moves
+
 _NO_LINK = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
 
 
-def exists(path: Path) -> bool:
+def exists(path: CheckpointPath) -> bool:
     """Whether a name exists. A dangling symbolic link exists too."""
-    return os.path.lexists(path)
+    return os.path.lexists(path) if isinstance(path, Path) else path.exists()
 
 
-def move(path: Path, target: Path) -> None:
+def move(path: CheckpointPath, target: CheckpointPath) -> None:
     """Move a file or directory to a name that does not exist. On an error nothing has moved."""
+    if isinstance(path, StorePath) and isinstance(target, StorePath):
+        store_moves.move(path, target)
+    else:
+        _move(*_local(path, target))
+
+
+def _move(path: Path, target: Path) -> None:
     if exists(target):
         raise FileExistsError(errno.EEXIST, "Not moved, because the target exists", str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -37,16 +48,25 @@ def move(path: Path, target: Path) -> None:
         remove(path)
 
 
-def move_back(moved: Path, path: Path) -> None:
+def move_back(moved: CheckpointPath, path: CheckpointPath) -> None:
     """Undo a move that may have been interrupted, or may not have started."""
-    if exists(moved) and exists(path) and is_same(moved, path):
+    if isinstance(moved, StorePath) and isinstance(path, StorePath):
+        store_moves.move_back(moved, path)
+    elif exists(moved) and exists(path) and is_same(moved, path):
         remove(moved)
     elif exists(moved):
         move(moved, path)
 
 
-def remove(path: Path) -> None:
+def remove(path: CheckpointPath) -> None:
     """Remove a file or directory. A directory is renamed first, so its name is free at once."""
+    if isinstance(path, StorePath):
+        store_moves.remove(path)
+    else:
+        _remove(*_local(path))
+
+
+def _remove(path: Path) -> None:
     if path.is_symlink() or not path.is_dir():
         path.unlink()
         return
@@ -55,13 +75,25 @@ def remove(path: Path) -> None:
     shutil.rmtree(aside)
 
 
-def is_same(one: Path, other: Path) -> bool:
-    """Whether two files or directories have the same content, recursively."""
+def agree(moved: CheckpointPath, path: CheckpointPath) -> bool:
+    """Whether two names that both exist can be those of a move that was interrupted."""
+    if isinstance(moved, StorePath) and isinstance(path, StorePath):
+        return store_moves.agree(moved, path)
+    return is_same(moved, path)
+
+
+def is_same(one: CheckpointPath, other: CheckpointPath) -> bool:
+    """Whether two local files or directories have the same content, recursively."""
+    one, other = _local(one, other)
     return _content(one) == _content(other)
 
 
-def keep(path: Path, kept: Path) -> None:
+def keep(path: CheckpointPath, kept: CheckpointPath) -> None:
     """Link a file that is going to be replaced to a second name; copy it if it cannot be linked."""
+    if isinstance(path, StorePath) and isinstance(kept, StorePath):
+        store_moves.keep(path, kept)
+        return
+    path, kept = _local(path, kept)
     try:
         os.link(path, kept)
     except OSError as exc:
@@ -70,8 +102,12 @@ def keep(path: Path, kept: Path) -> None:
         write_over(kept, path.read_bytes())
 
 
-def put_back(kept: Path, path: Path) -> None:
+def put_back(kept: CheckpointPath, path: CheckpointPath) -> None:
     """Undo a replacement: move the kept file back to its name."""
+    if isinstance(path, StorePath) and isinstance(kept, StorePath):
+        store_moves.put_back(kept, path)
+        return
+    kept, path = _local(kept, path)
     try:
         os.replace(kept, path)
     except OSError as exc:
@@ -81,8 +117,12 @@ def put_back(kept: Path, path: Path) -> None:
         kept.unlink()
 
 
-def write_over(path: Path, content: bytes) -> None:
+def write_over(path: CheckpointPath, content: bytes) -> None:
     """Create or replace a file, atomically and durably."""
+    if isinstance(path, StorePath):
+        store_moves.write_over(path, content)
+        return
+    (path,) = _local(path)
     temporary = _temporary(path)
     try:
         with temporary.open("xb") as stream:
@@ -95,9 +135,11 @@ def write_over(path: Path, content: bytes) -> None:
     sync(path.parent)
 
 
-def sync(path: Path) -> None:
-    """Sync a file, or the names in a directory, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+def sync(path: CheckpointPath) -> None:
+    """Sync a file, or the names in a directory, to disk. In a store they are durable already."""
+    if isinstance(path, StorePath):
+        return
+    descriptor = os.open(str(path), os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -134,6 +176,14 @@ def _content(path: Path) -> dict[str, str]:
         else:
             found[name] = hashlib.sha256(part.read_bytes()).hexdigest()
     return found
+
+
+def _local(*paths: CheckpointPath) -> tuple[Path, ...]:
+    """Raises ValueError if one of the paths is in a store and another is not."""
+    for path in paths:
+        if not isinstance(path, Path):
+            raise ValueError(f"not a local path: {path}")
+    return tuple(Path(str(path)) for path in paths)
 
 
 def _temporary(path: Path) -> Path:

@@ -1,11 +1,11 @@
-"""The entries of many sinks below a local checkpoint, for the commands."""
+"""The entries of many sinks below a checkpoint, for the commands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.sink_entries import SINK_NAMES, SINKS, SinkEntry, SinkNames
 from penstock.checkpoint.tools.changes import Change, delete_files
 from penstock.checkpoint.tools.findings import Finding, Severity
@@ -148,12 +148,12 @@ def _entry(view: CheckpointView, name: str, batch: int) -> tuple[SinkEntry | Non
         return None, str(exc)
 
 
-def _directories(root: Path) -> list[Path]:
+def _directories(root: CheckpointPath) -> list[CheckpointPath]:
     parent = root / SINKS
     return sorted(p for p in parent.iterdir() if p.is_dir()) if parent.is_dir() else []
 
 
-def _batches(root: Path, name: str) -> list[int]:
+def _batches(root: CheckpointPath, name: str) -> list[int]:
     directory = root / SINKS / name
     if not directory.is_dir():
         return []

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from penstock.checkpoint.json_text import to_json
 from penstock.checkpoint.offset_seq import VOID_OFFSET, OffsetSeq
 from penstock.checkpoint.own_files import OWN_DIRECTORY
+from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, delete_files, replace_file
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.view import CheckpointView
@@ -165,7 +165,7 @@ def newest_committed(view: CheckpointView, operation: str) -> int:
     return newest
 
 
-def _cut_file_log(view: CheckpointView, directory: Path, new: str | None) -> list[Change]:
+def _cut_file_log(view: CheckpointView, directory: CheckpointPath, new: str | None) -> list[Change]:
     """For a file source, delete the entries of its log after the new offset; else no change."""
     log = CompactibleLog.scan(directory)
     if not log.is_file_log:

@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
+
+from penstock.checkpoint.paths import CheckpointPath
 
 DEFAULT_STORE = "default"
 
@@ -32,7 +33,7 @@ _HDFS = ("delta", "snapshot")
 class VersionFile:
     """One file of a state store."""
 
-    path: Path
+    path: CheckpointPath
     version: int
     kind: str
     unique_id: str | None
@@ -50,7 +51,7 @@ class StateStore:
     operator: int
     partition: int
     name: str
-    path: Path
+    path: CheckpointPath
     files: tuple[VersionFile, ...] = ()
 
     @cached_property
@@ -89,7 +90,7 @@ class StateStore:
     def beyond(self, version: int) -> list[VersionFile]:
         return [f for f in self.files if f.version > version]
 
-    def file_names_beyond(self, version: int) -> list[Path]:
+    def file_names_beyond(self, version: int) -> list[CheckpointPath]:
         """All files of later versions, including checksum and temporary files."""
         found = []
         for path in sorted(self.path.iterdir()):
@@ -104,7 +105,7 @@ class StateOperator:
     """A stateful operator: its metadata, and its stores on disk."""
 
     id: int
-    path: Path
+    path: CheckpointPath
     stores: tuple[StateStore, ...]
     name: str | None = None
     recorded_partitions: int | None = None
@@ -159,12 +160,12 @@ UniqueIds = Mapping[int, tuple[tuple[str, ...], ...]]
 class StateFiles:
     """Everything below `state/`."""
 
-    root: Path
+    root: CheckpointPath
     operators: tuple[StateOperator, ...] = ()
-    strangers: tuple[Path, ...] = field(default=())
+    strangers: tuple[CheckpointPath, ...] = field(default=())
 
     @classmethod
-    def scan(cls, root: Path) -> StateFiles:
+    def scan(cls, root: CheckpointPath) -> StateFiles:
         """List the directory. If it does not exist, the query has no state."""
         children = sorted(root.iterdir()) if root.is_dir() else []
         operators = [_operator(path) for path in children if _is_number(path)]
@@ -186,7 +187,7 @@ class StateFiles:
             for path in operator.missing(version, partitions, ids)
         ]
 
-    def paths_beyond(self, version: int) -> list[Path]:
+    def paths_beyond(self, version: int) -> list[CheckpointPath]:
         """All files of later versions, and the operator metadata of later batches.
 
         Batch N writes version N+1, so the metadata of batch `version` is the first to be included.
@@ -209,14 +210,14 @@ class StateFiles:
         ]
 
 
-def _later_metadata(directory: Path, first_batch: int) -> Iterable[Path]:
+def _later_metadata(directory: CheckpointPath, first_batch: int) -> Iterable[CheckpointPath]:
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
         digits = path.name.removeprefix(".").removesuffix(".crc")
         if digits.isdigit() and int(digits) >= max(first_batch, 1):
             yield path
 
 
-def _operator(path: Path) -> StateOperator:
+def _operator(path: CheckpointPath) -> StateOperator:
     stores = [
         store
         for partition in sorted(path.iterdir())
@@ -236,7 +237,7 @@ def _operator(path: Path) -> StateOperator:
     )
 
 
-def _stores(operator: int, partition: Path) -> Iterable[StateStore]:
+def _stores(operator: int, partition: CheckpointPath) -> Iterable[StateStore]:
     default = _version_files(partition)
     named = [p for p in partition.iterdir() if p.is_dir() and _version_files(p)]
     if default or not named:
@@ -245,7 +246,7 @@ def _stores(operator: int, partition: Path) -> Iterable[StateStore]:
         yield StateStore(operator, int(partition.name), path.name, path, _version_files(path))
 
 
-def _version_files(directory: Path) -> tuple[VersionFile, ...]:
+def _version_files(directory: CheckpointPath) -> tuple[VersionFile, ...]:
     found = []
     for path in directory.iterdir():
         match = _VERSION_FILE.fullmatch(path.name)
@@ -254,7 +255,7 @@ def _version_files(directory: Path) -> tuple[VersionFile, ...]:
     return tuple(sorted(found, key=lambda file: (file.version, file.kind)))
 
 
-def _operator_metadata(directory: Path) -> dict[str, Any]:
+def _operator_metadata(directory: CheckpointPath) -> dict[str, Any]:
     """The metadata of an operator; empty if there is none or it cannot be read."""
     numbered = directory / "v2"
     later = [p for p in numbered.iterdir() if _is_number(p)] if numbered.is_dir() else []
@@ -276,5 +277,5 @@ def _unique_id(
     return of_stores[number] if len(of_stores) == stores else None
 
 
-def _is_number(path: Path) -> bool:
+def _is_number(path: CheckpointPath) -> bool:
     return path.name.isdigit()

@@ -9,13 +9,15 @@ wrong results.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.paths import CheckpointPath
+from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
+from penstock.checkpoint.tools.locations import location_of
 from penstock.checkpoint.tools.sink_files import again_warning, cut_sinks, waiting_sinks
 from penstock.checkpoint.tools.targets import (
     last_before,
@@ -30,7 +32,7 @@ from penstock.errors import SurgeryRefusedError
 SINK_LOG = "_spark_metadata"
 
 
-def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
+def rewind(view: CheckpointView, to: int, sink: CheckpointPath | None = None) -> Plan:
     """Make the next run continue after batch `to`, which must be committed.
 
     Raises SurgeryRefusedError if the two offset entries, the commit or, for a query with state, the
@@ -56,7 +58,7 @@ def rewind(view: CheckpointView, to: int, sink: Path | None = None) -> Plan:
     )
 
 
-def rewind_to_time(view: CheckpointView, time_ms: int, sink: Path | None = None) -> Plan:
+def rewind_to_time(view: CheckpointView, time_ms: int, sink: CheckpointPath | None = None) -> Plan:
     """Rewind to the last batch that was planned before a time: its timestamp in the offset log."""
     if view.newest_batch is None:
         raise SurgeryRefusedError("There is no batch to rewind to: the offset log is empty.")
@@ -71,7 +73,7 @@ def rewind_to_time(view: CheckpointView, time_ms: int, sink: Path | None = None)
     return replace(plan, outcome=f"{found} {plan.outcome}")
 
 
-def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
+def replan(view: CheckpointView, sink: CheckpointPath | None = None) -> Plan:
     """Remove the planned, uncommitted batch, so that the next run plans it with new limits."""
     batch = _planned_batch(view, "replan")
     if batch > 0:
@@ -82,7 +84,23 @@ def replan(view: CheckpointView, sink: Path | None = None) -> Plan:
         operation="replan",
         outcome=f"The next run plans batch {batch} anew, from offsets {start}, with new limits.",
         changes=tuple(changes),
-        warnings=_sink_warnings(batch, batch, sink) + again_warning(view, batch - 1),
+        warnings=_sink_warnings(batch, batch, sink)
+        + again_warning(view, batch - 1)
+        + _marks_warning(view, batch),
+    )
+
+
+def _marks_warning(view: CheckpointView, batch: int) -> tuple[str, ...]:
+    """A warning if directories of the state that is deleted remain in a store."""
+    root = view.root
+    if batch > 0 or not isinstance(root, StorePath):
+        return ()
+    if not any(mark.startswith("state/") for mark in root.tree.marks):
+        return ()
+    return (
+        "Hadoop's connector has marked the directories of the state with objects that this command "
+        "does not remove. Penstock starts all the same; for Spark's own engine remove "
+        f"{root}/state with Hadoop's tools, or use a new checkpoint.",
     )
 
 
@@ -184,13 +202,13 @@ def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> 
     return changes
 
 
-def number_of(file: Path) -> int | None:
+def number_of(file: CheckpointPath) -> int | None:
     """The number in the name of a log entry's file, compact or not; None for other files."""
     digits = file.name.removesuffix(COMPACT_SUFFIX)
     return int(digits) if digits.isdigit() else None
 
 
-def is_ahead(file: Path) -> bool:
+def is_ahead(file: CheckpointPath) -> bool:
     """Whether a file has the name of a log entry that will be written in the future."""
     of_log = file.parent.name in ("offsets", "commits") or file.parent.parent.name == "sources"
     number = number_of(file)
@@ -213,7 +231,7 @@ def _cut_sources(view: CheckpointView, end: OffsetSeq | None) -> list[Change]:
     return changes
 
 
-def source_directories(view: CheckpointView) -> list[Path]:
+def source_directories(view: CheckpointView) -> list[CheckpointPath]:
     """The directories of the sources' own files."""
     parent = view.root / "sources"
     return sorted(p for p in parent.iterdir() if p.is_dir()) if parent.is_dir() else []
@@ -228,16 +246,25 @@ def offset_of(entry: OffsetSeq, source: str) -> str | None:
     return entry.offsets[number] if 0 <= number < len(entry.offsets) else None
 
 
-def _cut_sink(view: CheckpointView, sink: Path | None, batch: int) -> list[Change]:
+def _cut_sink(view: CheckpointView, sink: CheckpointPath | None, batch: int) -> list[Change]:
     if sink is None:
         return []
-    directory = sink.absolute() / SINK_LOG
+    if isinstance(sink, StorePath) != isinstance(view.root, StorePath):
+        raise SurgeryRefusedError(
+            f"{sink} and {view.root} have to be both local or both in an object store, since the "
+            "backup of the sink's log is kept in the checkpoint. Cut the log back yourself: "
+            f"move the files of batches after {batch} out of {sink}/{SINK_LOG}, and repeat without "
+            "--sink."
+        )
+    directory = location_of(sink) / SINK_LOG
+    if isinstance(directory, StorePath):
+        directory = directory.as_root()
     if not directory.is_dir():
         raise SurgeryRefusedError(f"{sink} is not the output of a file sink: no {directory}.")
     return delete_files(view.root, CompactibleLog.scan(directory).beyond(batch))
 
 
-def _sink_warnings(first: int, last: int, sink: Path | None) -> tuple[str, ...]:
+def _sink_warnings(first: int, last: int, sink: CheckpointPath | None) -> tuple[str, ...]:
     batches = f"batch {first}" if first == last else f"batches {first} to {last}"
     again = (
         f"The sink may already have {batches}. A sink that does not remember batch ids "

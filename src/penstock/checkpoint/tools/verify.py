@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.checkpoint.own_files import interrupted_command
+from penstock.checkpoint.store_lock import CHANGING, holder_in
+from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
+from penstock.checkpoint.tools.locations import undo_of
 from penstock.checkpoint.tools.sink_files import check_sinks
 from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify_files import (
@@ -57,7 +60,22 @@ def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
             f"`penstock checkpoint {command.operation}` was interrupted.",
             "runs on the partly changed checkpoint",
             "refuses to start until the command is undone",
-            f"penstock checkpoint undo {view.root} --yes",
+            undo_of(view.root),
+        )
+    elif isinstance(view.root, StorePath):
+        yield from _check_lock(view)
+
+
+def _check_lock(view: CheckpointView) -> Iterator[Finding]:
+    holder = holder_in(view.directory.files, CHANGING)
+    if holder is not None:
+        yield Finding(
+            Severity.ERROR,
+            CHANGING,
+            f"The checkpoint is being changed by {holder}.",
+            "runs all the same",
+            "refuses to start until the command has finished",
+            f"wait; if that process has ended, penstock checkpoint unlock {view.root} --yes",
         )
 
 

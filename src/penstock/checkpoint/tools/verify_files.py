@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from penstock.checkpoint.own_files import OWN_DIRECTORY
+from penstock.checkpoint.paths import CheckpointPath, files_below, opened
+from penstock.checkpoint.store_path import StorePath
+from penstock.checkpoint.tools import schema_paths
 from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
 from penstock.checkpoint.tools.findings import Finding, Severity
@@ -21,14 +23,11 @@ from penstock.errors import CheckpointError
 
 _SAME = "the same"
 _IGNORES = "ignores it"
-_SCHEMA_PATH = re.compile(r'"file:([^"]*/_stateSchema/[^"]*)"')
 
 
 def check_checksums(view: CheckpointView) -> Iterator[Finding]:
     """Checksum files that do not match their file, or whose file does not exist."""
-    for twin in sorted(view.root.rglob(".*.crc")):
-        if OWN_DIRECTORY in twin.relative_to(view.root).parts or not twin.is_file():
-            continue
+    for twin in _named(view, lambda name: name.startswith(".") and name.endswith(".crc")):
         file = twin.with_name(twin.name[1 : -len(".crc")])
         if not file.exists():
             yield _orphan(view, file, twin)
@@ -36,7 +35,20 @@ def check_checksums(view: CheckpointView) -> Iterator[Finding]:
             yield _disagreeing(view, file, twin, why)
 
 
-def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
+def _named(view: CheckpointView, is_wanted: Callable[[str], bool]) -> list[CheckpointPath]:
+    """The files at any depth with a name of some form, except Penstock's own."""
+    return sorted(
+        path
+        for path in files_below(view.root)
+        if is_wanted(path.name) and OWN_DIRECTORY not in path.relative_to(view.root).parts
+    )
+
+
+def _removal(path: CheckpointPath) -> str:
+    return f"remove {path}" if isinstance(path, StorePath) else f"rm {path}"
+
+
+def _orphan(view: CheckpointView, file: CheckpointPath, twin: CheckpointPath) -> Finding:
     """A checksum file without its file. Hadoop then refuses to create the file, and Spark reports
     that as a concurrent query.
     """
@@ -48,7 +60,7 @@ def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
             "The checksum of a file that does not exist.",
             _IGNORES,
             _IGNORES,
-            f"none, or rm {twin}",
+            f"none, or {_removal(twin)}",
         )
     message = f"Multiple streaming queries are concurrently using {directory}."
     own = directory in ("offsets", "commits")
@@ -60,11 +72,13 @@ def _orphan(view: CheckpointView, file: Path, twin: Path) -> Finding:
         "removes it and continues"
         if own
         else "may fail the same way, since Spark writes this file",
-        f"rm {twin}",
+        _removal(twin),
     )
 
 
-def _disagreeing(view: CheckpointView, file: Path, twin: Path, why: str) -> Finding:
+def _disagreeing(
+    view: CheckpointView, file: CheckpointPath, twin: CheckpointPath, why: str
+) -> Finding:
     """A checksum mismatch. Spark verifies checksums for RocksDB's files only."""
     compared = file.suffix in (".zip", ".sst")
     return Finding(
@@ -75,7 +89,7 @@ def _disagreeing(view: CheckpointView, file: Path, twin: Path, why: str) -> Find
         if compared
         else "reads the file, without verifying it",
         "may fail the same way" if compared else _SAME,
-        f"if the file was edited on purpose, rm {twin}; else the file is damaged: restore it",
+        f"if the file was edited on purpose, {_removal(twin)}; else it is damaged: restore it",
     )
 
 
@@ -169,9 +183,9 @@ def _missing_tables(
             )
 
 
-def _lost_tables(path: Path, directory: Path) -> str | None:
+def _lost_tables(path: CheckpointPath, directory: CheckpointPath) -> str | None:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened(path) as stream, zipfile.ZipFile(stream) as archive:
             text = archive.read("metadata").decode()
         fields = json.loads(text.partition("\n")[2])
         names = [file["dfsSstFileName"] for file in fields.get("sstFiles", ())]
@@ -192,26 +206,25 @@ def _rewind_to_newest(view: CheckpointView) -> str:
 
 def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
     """The schema files in operator metadata, which have full paths, are in this checkpoint."""
-    for path in sorted(view.root.glob("state/*/_metadata/v2/*")):
-        if not path.name.isdigit():
-            continue
-        for named in _SCHEMA_PATH.findall(path.read_text(errors="replace")):
-            target = Path("/" + named.lstrip("/"))
-            if target.is_relative_to(view.root):
-                continue
-            gone = not target.exists()
-            yield Finding(
-                Severity.ERROR if gone else Severity.WARNING,
-                view.relative(path),
-                f"It refers to a state schema in another directory: {target}. This checkpoint was "
-                "copied without adjusting the path.",
-                f"fails: File file:{target} does not exist"
-                if gone
-                else "reads the other directory's file",
-                _SAME,
-                "copy checkpoints with penstock checkpoint fork, which adjusts the path",
-            )
-            break
+    for path in schema_paths.metadata_files(view.root):
+        uris = schema_paths.schema_uris(path.read_text(errors="replace"))
+        outside = [uri for uri in uris if not schema_paths.is_inside(uri, view.root)]
+        if outside:
+            yield _outside(view, path, outside[0])
+
+
+def _outside(view: CheckpointView, path: CheckpointPath, uri: str) -> Finding:
+    local = schema_paths.local_file(uri) if uri.startswith("file:") else None
+    gone = local is not None and not local.exists()
+    return Finding(
+        Severity.ERROR if gone else Severity.WARNING,
+        view.relative(path),
+        f"It refers to a state schema in another directory: {local or uri}. This checkpoint was "
+        "copied without adjusting the path.",
+        f"fails: File file:{local} does not exist" if gone else "reads the other directory's file",
+        _SAME,
+        "copy checkpoints with penstock checkpoint fork, which adjusts the path",
+    )
 
 
 def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
@@ -274,7 +287,9 @@ def _local_path(uri: str) -> Path | None:
     return Path(unquote(parts.path)) if parts.scheme in ("", "file") and not parts.netloc else None
 
 
-def _lost_input(view: CheckpointView, directory: Path, batch: int, lost: list[Path]) -> Finding:
+def _lost_input(
+    view: CheckpointView, directory: CheckpointPath, batch: int, lost: list[Path]
+) -> Finding:
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return Finding(
         Severity.ERROR,
@@ -286,7 +301,7 @@ def _lost_input(view: CheckpointView, directory: Path, batch: int, lost: list[Pa
     )
 
 
-def _missing_entry(view: CheckpointView, directory: Path, number: int) -> Finding:
+def _missing_entry(view: CheckpointView, directory: CheckpointPath, number: int) -> Finding:
     path = directory / str(number)
     return Finding(
         Severity.ERROR,
@@ -300,20 +315,18 @@ def _missing_entry(view: CheckpointView, directory: Path, number: int) -> Findin
 
 def _newest_entry_remedy(log: CompactibleLog, number: int, end: int) -> str:
     if number == log.newest and number > end:
-        return f"rm {log.files[number]}: no batch uses it yet, its files are planned again"
+        return f"{_removal(log.files[number])}: no batch uses it yet, its files are planned again"
     return "restore the file from a backup"
 
 
 def check_leftovers(view: CheckpointView) -> Iterator[Finding]:
     """Temporary files of writes that were interrupted."""
-    for path in sorted(view.root.rglob("*.tmp")):
-        if OWN_DIRECTORY in path.relative_to(view.root).parts:
-            continue
+    for path in _named(view, lambda name: name.endswith(".tmp")):
         yield Finding(
             Severity.INFO,
             view.relative(path),
             "A temporary file of a write that was interrupted.",
             _IGNORES,
             _IGNORES,
-            f"none, or rm {path} while no query runs",
+            f"none, or {_removal(path)} while no query runs",
         )

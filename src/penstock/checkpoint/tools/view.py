@@ -1,18 +1,20 @@
-"""Reads a local checkpoint for the commands, also a damaged one."""
+"""Reads a checkpoint for the commands, also a damaged one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.directory import CheckpointDirectory
-from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import OffsetSeq
+from penstock.checkpoint.paths import CheckpointPath, is_below
+from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.stream_metadata import StreamMetadata
+from penstock.checkpoint.tools.locations import NO_OPTIONS, files_at, location_of
 from penstock.checkpoint.tools.state_files import StateFiles
 from penstock.errors import CheckpointError, MissingBatchError
 
@@ -39,25 +41,33 @@ class LogContent(Generic[T]):
 
 
 class CheckpointView:
-    """The checkpoint in a local directory. Every file is read at most once."""
+    """The checkpoint in a local directory or in an object store. A file is read at most once."""
 
-    def __init__(self, location: str | Path) -> None:
-        """Raises CheckpointError if `location` is not a directory with parts of a checkpoint."""
-        self.root = local_path(location)
+    def __init__(
+        self, location: str | CheckpointPath, options: Mapping[str, str] = NO_OPTIONS
+    ) -> None:
+        """`options` are those of the client of an object store; see `location_of`.
+
+        Raises CheckpointError if `location` is not a directory with parts of a checkpoint.
+        """
+        self.root = location_of(location, options)
         if not self.root.is_dir():
-            raise CheckpointError(f"There is no directory {self.root}.")
+            what = "nothing below" if isinstance(self.root, StorePath) else "no directory"
+            raise CheckpointError(f"There is {what} {self.root}.")
         if not any((self.root / part).exists() for part in _PARTS):
             raise CheckpointError(
                 f"{self.root} is not a checkpoint: it has none of {', '.join(_PARTS)}."
             )
-        self.directory = CheckpointDirectory(LocalFiles(self.root))
+        self.directory = CheckpointDirectory(files_at(self.root))
 
     @cached_property
     def offsets(self) -> LogContent[OffsetSeq]:
+        self._read_ahead("offsets")
         return _read_log(self.directory.offset_log)
 
     @cached_property
     def commits(self) -> LogContent[CommitMetadata]:
+        self._read_ahead("commits")
         return _read_log(self.directory.commit_log)
 
     @cached_property
@@ -100,24 +110,15 @@ class CheckpointView:
         """An entry of the commit log. Raises CheckpointError if it is missing or unreadable."""
         return _entry(self.commits, batch_id, f"{self.root}/commits/{batch_id}")
 
-    def relative(self, path: Path) -> str:
+    def relative(self, path: CheckpointPath) -> str:
         """A path relative to the checkpoint, for reports; absolute if it is outside."""
-        return (
-            path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
-        )
+        return path.relative_to(self.root).as_posix() if is_below(path, self.root) else str(path)
 
-
-def local_path(location: str | Path) -> Path:
-    """The directory of a path or `file:` URI. Raises CheckpointError for other file systems."""
-    text = str(location)
-    if text.startswith("file:"):
-        text = "/" + text[len("file:") :].lstrip("/")
-    elif "://" in text:
-        raise CheckpointError(
-            f"{text} is not a local path. These commands use no JVM, so they read local "
-            "directories only: copy the checkpoint to this machine, and back after a change."
-        )
-    return Path(text).absolute()
+    def _read_ahead(self, log: str) -> None:
+        """Read the entries of a log at the same time, if every read is a request."""
+        if isinstance(self.root, StorePath):
+            names = self.root.tree.list_names(log)
+            self.root.tree.read_ahead(f"{log}/{name}" for name in names if name.isdigit())
 
 
 def _read_log(log: MetadataLog[T]) -> LogContent[T]:

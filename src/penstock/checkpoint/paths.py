@@ -1,0 +1,92 @@
+"""Paths of files in a checkpoint: local ones, and those in an object store.
+
+The commands in `tools` use what `pathlib.Path` and `StorePath` have in common, so that the same
+code works on both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path, PurePath
+from typing import BinaryIO, Protocol, Self
+
+from penstock.checkpoint.store_path import StorePath
+
+
+class Status(Protocol):
+    """The part of `os.stat_result` that the commands use."""
+
+    @property
+    def st_size(self) -> int: ...
+
+    @property
+    def st_mtime(self) -> float: ...
+
+
+class CheckpointPath(Protocol):
+    """The part of `pathlib.Path` that the commands use. No method changes a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    @property
+    def parent(self) -> Self: ...
+
+    def __truediv__(self, name: str, /) -> Self: ...
+
+    def __lt__(self, other: Self, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def with_name(self, name: str) -> Self: ...
+
+    def as_posix(self) -> str: ...
+
+    def exists(self) -> bool: ...
+
+    def is_dir(self) -> bool: ...
+
+    def is_file(self) -> bool: ...
+
+    def iterdir(self) -> Iterator[Self]: ...
+
+    def glob(self, pattern: str) -> Iterator[Self]: ...
+
+    def stat(self) -> Status: ...
+
+    def read_bytes(self) -> bytes: ...
+
+    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str: ...
+
+    def relative_to(self, other: Self, /) -> PurePath: ...
+
+    def is_relative_to(self, other: Self, /) -> bool: ...
+
+
+def files_below(path: CheckpointPath) -> Iterator[CheckpointPath]:
+    """All files at any depth below a directory, without those that are removed meanwhile."""
+    if isinstance(path, StorePath):
+        yield from path.files_below()
+    else:
+        for folder, _, names in os.walk(str(path)):
+            yield from (Path(folder, name) for name in names)
+
+
+def fresh(path: CheckpointPath) -> CheckpointPath:
+    """The same path, with what is there now: a path in a store answers from an earlier listing."""
+    return path.fresh() if isinstance(path, StorePath) else path
+
+
+def is_below(path: CheckpointPath, root: CheckpointPath) -> bool:
+    """Whether a path is a directory or a name below it. A local path is never below a store's."""
+    return isinstance(path, Path) == isinstance(root, Path) and path.is_relative_to(root)
+
+
+def opened(path: CheckpointPath) -> BinaryIO:
+    """Open a file for reading. A file in a store is read completely."""
+    return path.open("rb") if isinstance(path, Path) else BytesIO(path.read_bytes())
