@@ -1,10 +1,9 @@
 """Detects whether a query is running on a checkpoint.
 
 A Penstock query holds the advisory lock while it runs; see `lock` and, for a checkpoint in an
-object store, `store_lock`. Spark's own engine holds no
-lock, so only the age of the newest log entry is known: if it is younger than RECENT_SECONDS a query
-is assumed to be running, unless the user says that it is stopped. A Spark query with a longer
-trigger interval is not detected.
+object store, `store_lock`. Spark's own engine holds no lock, so only the age of the newest log
+entry is known: if it is younger than RECENT_SECONDS a query is assumed to be running, unless the
+user says that it is stopped. A Spark query with a longer trigger interval is not detected.
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ def exclusive(root: CheckpointPath, operation: str, *, stopped: bool) -> Iterato
     In an object store the lock stays if the command did not finish and could not be undone.
     """
     activity = activity_of(root)
-    is_known_free = activity.holder is None or activity.may_have_ended
-    if activity.warning is not None and not (stopped and is_known_free):
+    can_be_overridden = activity.holder is None or activity.may_have_ended
+    if activity.warning is not None and not (stopped and can_be_overridden):
         raise CheckpointInUseError(activity.warning)
     owner = f"penstock checkpoint {operation}"
     if not isinstance(root, StorePath):

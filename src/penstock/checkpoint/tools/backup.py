@@ -25,7 +25,8 @@ from typing import Any
 
 from penstock.checkpoint.own_files import BACKUPS, MANIFEST, interrupted_command, manifests_of
 from penstock.checkpoint.paths import CheckpointPath
-from penstock.checkpoint.tools import moves
+from penstock.checkpoint.store_path import StorePath
+from penstock.checkpoint.tools import moves, store_moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
 from penstock.checkpoint.tools.locations import files_at, undo_of
 from penstock.checkpoint.tools.view import CheckpointView
@@ -79,8 +80,11 @@ def apply(root: CheckpointPath, plan: Plan) -> Backup:
         )
     backup = _begin(root, plan)
     try:
-        for number, change in enumerate(plan.changes):
-            _make(root, change, _kept(backup, number))
+        for numbers in _together(root, backup):
+            if len(numbers) > 1:
+                store_moves.move_all([_deletion(root, backup, n) for n in numbers])
+            else:
+                _make(root, plan.changes[numbers[0]], _kept(backup, numbers[0]))
         _sync_all(root, backup)
     except BaseException as exc:
         _revert_failed(root, backup, exc)
@@ -133,9 +137,12 @@ def revert(root: CheckpointPath, backup: Backup) -> None:
     """Undo a command. It can be called again after an interruption."""
     if backup.is_done:
         _write(replace(backup, is_done=False))
-    for number in reversed(range(len(backup.changes))):
-        change = backup.changes[number]
-        _unmake(root, change, _kept(backup, number))
+    for numbers in reversed(_together(root, backup)):
+        if len(numbers) > 1:
+            undone = [_deletion(root, backup, number) for number in numbers]
+            store_moves.move_all_back([(kept, path) for path, kept in undone])
+        else:
+            _unmake(root, backup.changes[numbers[0]], _kept(backup, numbers[0]))
     _sync_all(root, backup)
     moves.remove(backup.path / MANIFEST)
     if backup.path.exists():
@@ -200,6 +207,33 @@ def _begin(root: CheckpointPath, plan: Plan) -> Backup:
     )
     _write(backup)
     return backup
+
+
+def _together(root: CheckpointPath, backup: Backup) -> list[list[int]]:
+    """The numbers of the changes, in order, in groups that are made at the same time.
+
+    In an object store, where each change is two requests, consecutive deletions of state files are
+    a group: among them the order does not matter.
+    """
+    groups: list[list[int]] = []
+    is_open = False
+    for number, change in enumerate(backup.changes):
+        is_deletion = Kind(change["change"]) is Kind.DELETE
+        joins = isinstance(root, StorePath) and is_deletion and change["path"].startswith("state/")
+        if joins and is_open:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+        is_open = joins
+    return groups
+
+
+def _deletion(root: CheckpointPath, backup: Backup, number: int) -> tuple[StorePath, StorePath]:
+    """The path of a deletion in an object store, and where it is kept."""
+    path, kept = root / backup.changes[number]["path"], _kept(backup, number)
+    assert isinstance(path, StorePath)
+    assert isinstance(kept, StorePath)
+    return path, kept
 
 
 def _make(root: CheckpointPath, change: Change, kept: CheckpointPath) -> None:

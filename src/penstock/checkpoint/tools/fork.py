@@ -61,8 +61,8 @@ def fork(
     because later files may still change.
 
     Each of the two may be local or in an object store. A local copy is made under a temporary name
-    and then renamed. In a store it gets its query id at last: if the process is killed before, both
-    engines refuse to start on what is there.
+    and then renamed. In a store it gets its query id at last: if the process is killed before,
+    Penstock and Spark 4.2 and newer refuse to start on what is there.
     """
     new = location_of(location, options)
     _require_free(view.root, new)

@@ -18,21 +18,45 @@ from penstock.checkpoint.store_path import StorePath, in_parallel
 
 def move(path: StorePath, target: StorePath) -> None:
     """Move an object or a directory to a name that does not exist."""
-    if target.exists():
-        raise _taken(target)
-    pairs = _pairs(path, target)
-    if not pairs:
-        raise FileNotFoundError(errno.ENOENT, "Not moved, because it does not exist", str(path))
+    move_all([(path, target)])
+
+
+def move_all(moves: Sequence[tuple[StorePath, StorePath]]) -> None:
+    """Move several objects or directories at the same time, each to a name that does not exist."""
+    pairs: list[tuple[StorePath, StorePath]] = []
+    for path, target in moves:
+        if target.exists():
+            raise _taken(target)
+        found = _pairs(path, target)
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, "Not moved, because it does not exist", str(path))
+        pairs += found
     copy_all(pairs)
-    remove(path)
+    _delete_all([path for path, _ in pairs])
 
 
 def move_back(moved: StorePath, path: StorePath) -> None:
     """Undo a move that may have been interrupted, or may not have started."""
-    if not agree(moved, path):
-        raise _taken(path)
-    copy_all([pair for pair in _pairs(moved, path) if not pair[1].is_file()])
-    remove(moved)
+    move_all_back([(moved, path)])
+
+
+def move_all_back(moves: Sequence[tuple[StorePath, StorePath]]) -> None:
+    """Undo several moves at the same time."""
+    for moved, path in moves:
+        if not agree(moved, path):
+            raise _taken(path)
+    pairs = [pair for moved, path in moves for pair in _pairs(moved, path)]
+    copy_all([pair for pair in pairs if not pair[1].is_file()])
+    _delete_all([moved for moved, _ in pairs])
+
+
+def _delete_all(paths: Sequence[StorePath]) -> None:
+    """Remove objects, with as few requests as possible."""
+    by_tree: dict[int, list[StorePath]] = {}
+    for path in paths:
+        by_tree.setdefault(id(path.tree), []).append(path)
+    for group in by_tree.values():
+        group[0].tree.delete([path.key for path in group])
 
 
 def agree(moved: StorePath, path: StorePath) -> bool:
