@@ -22,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,77 +40,98 @@ FILES_AT_FIRST = 16
 FILES_AT_LAST = 4
 ORDERS_PER_FILE = 500
 FILES_PER_BATCH = 2
-BATCH_TO_DIE_IN = 4
 WINDOW_MINUTES = 10
 FIRST_ORDER = 1_700_000_000 // 600 * 600
+CLOSING_ORDER = FIRST_ORDER + 366 * 86_400 + 6_000
+"""An order a year later: the watermark that follows it closes every window before."""
 
 console = Console(highlight=False)
 
 
-class Workspace:
-    """The directories of the demo: orders, checkpoint and table."""
+class Demo(ABC):
+    """A demo in a directory: its input and how it is read. The story is the same for each."""
+
+    script: str
+    batch_to_die_in: int
+    conf: Mapping[str, str] = {}
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.orders = root / "orders"
         self.checkpoint = root / "checkpoint"
         self.table = root / "revenue"
-        self.spark_log = root / "spark.log"
+        self.written = 0
+        self.windows: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
 
-    def write_orders(self, first: int, count: int) -> int:
-        """Write order files `first` to `first + count - 1`; return the number of orders."""
-        self.orders.mkdir(exist_ok=True)
-        for number in range(first, first + count):
-            chance = random.Random(number)
-            orders = [
-                {
-                    "id": number * ORDERS_PER_FILE + i,
-                    "cents": chance.randrange(100, 20_000),
-                    # each file is five minutes of orders, some of them a little late
-                    "at": FIRST_ORDER + number * 300 + chance.randrange(-120, 300),
-                }
-                for i in range(ORDERS_PER_FILE)
-            ]
-            self._write(number, orders)
-        return count * ORDERS_PER_FILE
+    @abstractmethod
+    def begin(self) -> str:
+        """Write the first orders, and describe them."""
 
-    def write_closing_order(self, number: int) -> None:
-        """Write one order a day later: the watermark that follows closes every window before it."""
-        self._write(number, [{"id": -1, "cents": 0, "at": FIRST_ORDER + 86_400}])
+    @abstractmethod
+    def finish(self) -> str:
+        """Write the last orders, and describe them."""
 
-    def _write(self, number: int, orders: list[dict[str, int]]) -> None:
-        path = self.orders / f"{number:04d}.json"
-        temporary = self.root / path.name
-        temporary.write_text("\n".join(map(json.dumps, orders)))
-        os.utime(temporary, (FIRST_ORDER + number, FIRST_ORDER + number))
-        temporary.rename(path)
+    @abstractmethod
+    def orders(self, spark: SparkSession) -> DataFrame:
+        """The orders as a stream, with the columns `cents` and `at`, in seconds."""
 
-    def expected(self) -> dict[int, tuple[int, int]]:
-        """Window start -> (orders, cents), computed from the files in plain Python."""
-        windows: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for path in sorted(self.orders.glob("*.json")):
-            for order in map(json.loads, path.read_text().splitlines()):
-                if order["id"] >= 0:
-                    start = order["at"] // (WINDOW_MINUTES * 60) * WINDOW_MINUTES * 60
-                    orders, cents = windows[start]
-                    windows[start] = orders + 1, cents + order["cents"]
-        return dict(windows)
+    def count(self, at: int, cents: int) -> None:
+        """Add an order to the totals that the table is compared with."""
+        start = at // (WINDOW_MINUTES * 60) * WINDOW_MINUTES * 60
+        orders, sum_of_cents = self.windows[start]
+        self.windows[start] = orders + 1, sum_of_cents + cents
+        self.written += 1
 
     def batches(self, log: str) -> list[int]:
         names = (path.name for path in (self.checkpoint / log).iterdir())
         return sorted(int(name) for name in names if name.isdigit())
 
 
-def revenue(spark: SparkSession, work: Workspace) -> DataFrame:
+class DemoOfFiles(Demo):
+    """Orders in JSON files, a few of them for each batch."""
+
+    script = __file__
+    batch_to_die_in = 4
+
+    def begin(self) -> str:
+        self._write(0, FILES_AT_FIRST)
+        return f"{self.written:,} orders in {FILES_AT_FIRST} JSON files"
+
+    def finish(self) -> str:
+        self._write(FILES_AT_FIRST, FILES_AT_LAST)
+        self._put(FILES_AT_FIRST + FILES_AT_LAST, [{"cents": 0, "at": CLOSING_ORDER}])
+        return f"{FILES_AT_LAST} more files"
+
+    def orders(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.schema("cents long, at long")
+        return reader.option("maxFilesPerTrigger", FILES_PER_BATCH).json(str(self.root / "orders"))
+
+    def _write(self, first: int, count: int) -> None:
+        """Write order files `first` to `first + count - 1`."""
+        for number in range(first, first + count):
+            chance = random.Random(number)
+            orders = []
+            for _ in range(ORDERS_PER_FILE):
+                cents = chance.randrange(100, 20_000)
+                # each file is five minutes of orders, some of them a little late
+                at = FIRST_ORDER + number * 300 + chance.randrange(-120, 300)
+                orders.append({"cents": cents, "at": at})
+                self.count(at, cents)
+            self._put(number, orders)
+
+    def _put(self, number: int, orders: list[dict[str, int]]) -> None:
+        path = self.root / "orders" / f"{number:04d}.json"
+        path.parent.mkdir(exist_ok=True)
+        temporary = self.root / path.name
+        temporary.write_text("\n".join(map(json.dumps, orders)))
+        os.utime(temporary, (FIRST_ORDER + number, FIRST_ORDER + number))
+        temporary.rename(path)
+
+
+def revenue(orders: DataFrame) -> DataFrame:
     """The query: an ordinary PySpark streaming DataFrame."""
-    orders = (
-        spark.readStream.schema("id long, cents long, at long")
-        .option("maxFilesPerTrigger", FILES_PER_BATCH)
-        .json(str(work.orders))
-        .withColumn("at", F.timestamp_seconds("at"))
-    )
     return (
-        orders.withWatermark("at", "10 minutes")
+        orders.withColumn("at", F.timestamp_seconds("at"))
+        .withWatermark("at", "10 minutes")
         .groupBy(F.window("at", f"{WINDOW_MINUTES} minutes"))
         .agg(F.count("*").alias("orders"), F.sum("cents").alias("cents"))
         .select(F.unix_timestamp("window.start").alias("start"), "orders", "cents")
@@ -151,32 +174,18 @@ def _line(progress: Any) -> str:
 # The steps that run a query, each in its own process.
 
 
-def act_penstock(work: Workspace, *, die: bool) -> None:
-    spark = quiet_session("penstock demo", work.spark_log, short_lived=True)
-    writer = (
-        penstock.write_stream(revenue(spark, work))
-        .format("parquet")
-        .option("checkpointLocation", str(work.checkpoint))
-        .trigger(availableNow=True)
-    )
-    if die:
-        writer.inject_faults(KillAt(FaultPoint.AFTER_SINK, BATCH_TO_DIE_IN))
-    show_batches(writer.start(str(work.table)))
-    spark.stop()
-
-
-def act_spark(work: Workspace) -> None:
-    spark = quiet_session("penstock demo", work.spark_log, short_lived=True)
-    query = (
-        revenue(spark, work)
-        .writeStream.format("parquet")
-        .option("checkpointLocation", str(work.checkpoint))
-        .trigger(availableNow=True)
-        .start(str(work.table))
-    )
-    show_batches(query)
-    rows = spark.read.parquet(str(work.table)).collect()
-    (work.root / "table.json").write_text(json.dumps([row.asDict() for row in rows]))
+def act(name: str, demo: Demo) -> None:
+    """Run the query until it has processed the orders that are there, or is killed."""
+    spark = quiet_session("penstock demo", demo.root / "spark.log", demo.conf, short_lived=True)
+    df = revenue(demo.orders(spark))
+    writer: Any = df.writeStream if name == "spark" else penstock.write_stream(df)
+    if name == "die":
+        writer.inject_faults(KillAt(FaultPoint.AFTER_SINK, demo.batch_to_die_in))
+    writer = writer.format("parquet").option("checkpointLocation", str(demo.checkpoint))
+    show_batches(writer.trigger(availableNow=True).start(str(demo.table)))
+    if name == "spark":
+        rows = spark.read.parquet(str(demo.table)).collect()
+        (demo.root / "table.json").write_text(json.dumps([row.asDict() for row in rows]))
     spark.stop()
 
 
@@ -194,53 +203,49 @@ class Check:
         console.print(f"  [green]✓[/] {claim}" if holds else f"  [red]✗ {claim}[/]")
 
 
-def run_act(name: str, work: Workspace) -> int:
-    return subprocess.run([sys.executable, __file__, "--act", name, str(work.root)]).returncode
+def run_act(name: str, demo: Demo) -> int:
+    return subprocess.run(
+        [sys.executable, demo.script, "--act", name, str(demo.root)], check=False
+    ).returncode
 
 
-def play(work: Workspace) -> int:
+def play(demo: Demo) -> int:
     check = Check()
-    written = work.write_orders(0, FILES_AT_FIRST)
     console.print(
-        f"[bold]{written:,} orders in {FILES_AT_FIRST} JSON files[/] -> revenue per "
-        f"{WINDOW_MINUTES} minutes -> parquet"
+        f"[bold]{demo.begin()}[/] -> revenue per {WINDOW_MINUTES} minutes -> parquet",
+        soft_wrap=True,
     )
 
     console.print("\n[bold]1. Penstock runs the stream[/] [dim](starting Spark ...)[/]")
-    code = run_act("die", work)
-    planned, done = work.batches("offsets")[-1], work.batches("commits")[-1]
+    code = run_act("die", demo)
+    planned, done = demo.batches("offsets")[-1], demo.batches("commits")[-1]
     check.that(code == -signal.SIGKILL, "the process was killed with SIGKILL")
     check.that(
-        (planned, done) == (BATCH_TO_DIE_IN, BATCH_TO_DIE_IN - 1),
+        (planned, done) == (demo.batch_to_die_in, demo.batch_to_die_in - 1),
         f"batch {planned} is planned and written, but only batch {done} is committed",
     )
-    before = (work.checkpoint / "offsets" / str(planned)).read_bytes()
+    entry = demo.checkpoint / "offsets" / str(planned)
+    before = entry.read_text()
+    console.print(f"  [dim]  (offsets/{planned} ends at {before.splitlines()[-1]})[/]")
 
     console.print("\n[bold]2. Penstock starts again[/] [dim](same checkpoint, new process)[/]")
-    check.that(run_act("resume", work) == 0, "the query succeeded")
-    check.that(
-        (work.checkpoint / "offsets" / str(planned)).read_bytes() == before,
-        f"batch {planned} was run again exactly as planned",
-    )
+    check.that(run_act("resume", demo) == 0, "the query succeeded")
+    check.that(entry.read_text() == before, f"batch {planned} was run again exactly as planned")
     console.print(
         f"  [dim]  (0 rows: the file sink has batch {planned} already, and skips it)[/]",
         soft_wrap=True,
     )
     check.that(
-        work.batches("offsets") == work.batches("commits"), "every planned batch is committed"
+        demo.batches("offsets") == demo.batches("commits"), "every planned batch is committed"
     )
 
-    written += work.write_orders(FILES_AT_FIRST, FILES_AT_LAST)
-    work.write_closing_order(FILES_AT_FIRST + FILES_AT_LAST)
-    console.print(
-        f"\n[bold]3. Spark's own engine takes over[/] [dim]({FILES_AT_LAST} more files)[/]"
-    )
+    console.print(f"\n[bold]3. Spark's own engine takes over[/] [dim]({demo.finish()})[/]")
     check.that(
-        run_act("spark", work) == 0, "the query succeeded, on the checkpoint that Penstock wrote"
+        run_act("spark", demo) == 0, "the query succeeded, on the checkpoint that Penstock wrote"
     )
 
     console.print("\n[bold]4. The totals[/]")
-    compare(work, written, check)
+    compare(demo, check)
     if check.failed:
         console.print(f"\n[red bold]{check.failed} of these checks failed.[/]")
         return 1
@@ -248,42 +253,38 @@ def play(work: Workspace) -> int:
     return 0
 
 
-def compare(work: Workspace, written: int, check: Check) -> None:
-    rows = json.loads((work.root / "table.json").read_text())
-    expected = work.expected()
+def compare(demo: Demo, check: Check) -> None:
+    rows = json.loads((demo.root / "table.json").read_text())
     table = {row["start"]: (row["orders"], row["cents"]) for row in rows}
     check.that(len(rows) == len(table), f"{len(rows)} windows in the table, none of them twice")
     orders = sum(orders for orders, _ in table.values())
-    check.that(orders == written, f"{orders:,} orders in them; {written:,} were written")
+    check.that(orders == demo.written, f"{orders:,} orders in them; {demo.written:,} were written")
     cents = sum(cents for _, cents in table.values())
     check.that(
-        table == expected,
+        table == demo.windows,
         f"the count and sum of every window match the input: {cents / 100:,.2f} in total",
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main(kind: type[Demo]) -> int:
+    parser = argparse.ArgumentParser(description=kind.__doc__)
     parser.add_argument("--act", choices=["die", "resume", "spark"])
     parser.add_argument(
         "folder", nargs="?", help="the directory to work in; a temporary one by default"
     )
     arguments = parser.parse_args()
     if arguments.act:
-        work = Workspace(Path(arguments.folder))
-        logging.basicConfig(filename=work.root / "penstock.log", level=logging.INFO)
-        if arguments.act == "spark":
-            act_spark(work)
-        else:
-            act_penstock(work, die=arguments.act == "die")
+        demo = kind(Path(arguments.folder))
+        logging.basicConfig(filename=demo.root / "penstock.log", level=logging.INFO)
+        act(arguments.act, demo)
         return 0
     if arguments.folder:
         root = Path(arguments.folder)
         root.mkdir(parents=True, exist_ok=False)
-        return play(Workspace(root))
+        return play(kind(root))
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
-        return play(Workspace(Path(folder)))
+        return play(kind(Path(folder)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(DemoOfFiles))
