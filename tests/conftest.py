@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyspark
@@ -42,9 +42,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_conf() -> Mapping[str, str]:
+    """Further settings of the session; tests that need a connector override it."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, spark_conf: Mapping[str, str]
+) -> Iterator[SparkSession]:
     """The session of a test run. Tests that change settings use `spark.newSession()`."""
-    session = start_session(tmp_path_factory.mktemp("warehouse"))
+    session = start_session(tmp_path_factory.mktemp("warehouse"), spark_conf)
     yield session
     session.stop()
 

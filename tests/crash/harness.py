@@ -8,27 +8,25 @@ planned batch must be committed and the output must match the input.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from penstock.engine.faults import OF_MANY_SINKS, FaultPoint
 from tests.crash.pipelines import PIPELINES, RETAINED_BATCHES, Pipeline, Rows, Workspace
+from tests.killing import RunFailedError, kill_session, log_violations, newest, running, some, tail
+from tests.streams import log_entries
 
 FILES_PER_RUN = 4
 PATIENCE = 300.0
 """Seconds after which a run that neither ends nor gets to where it is to be killed has failed."""
 
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_REPOSITORY = Path(__file__).parents[2]
 _OUTSIDE_BATCHES = {
     FaultPoint.BEFORE_METADATA,
     FaultPoint.AFTER_METADATA,
@@ -126,7 +124,7 @@ def live(
             work.add_files(FILES_PER_RUN)
             result.runs += 1
             has_struck = _run(pipeline, work, kill)
-            latest = max(_entries(work, "offsets"), default=-1)
+            latest = newest(work.checkpoint, "offsets")
             strike = Strike(kill, latest, has_struck, tuple(_violations_after_kill(pipeline, work)))
             result.strikes.append(strike)
             on_strike(strike)
@@ -144,14 +142,11 @@ def live(
     return result
 
 
-class RunFailedError(Exception):
-    """A run failed without being killed."""
-
-
 def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
     """One run, until it ends or is killed; returns whether it was killed."""
     where = _where(work, kill.point) if isinstance(kill, AtPoint) else "-"
-    with _child(pipeline, work, where) as child:
+    command = [sys.executable, "-m", "tests.crash.pipelines", pipeline.name, str(work.root), where]
+    with running(command, work.log, {"JAVA_TOOL_OPTIONS": _SHORT_LIVED_JVM}) as child:
         if isinstance(kill, AtMoment):
             _kill_at_moment(child, work, kill)
         try:
@@ -165,34 +160,12 @@ def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
     return code != 0
 
 
-@contextlib.contextmanager
-def _child(pipeline: Pipeline, work: Workspace, where: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "tests.crash.pipelines", pipeline.name, str(work.root), where]
-    with work.log.open("ab") as log:
-        child = subprocess.Popen(
-            command,
-            cwd=_REPOSITORY,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "JAVA_TOOL_OPTIONS": _SHORT_LIVED_JVM},
-            start_new_session=True,
-        )
-    try:
-        yield child
-    finally:
-        # Kill the remaining processes, so that the next run is alone.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-
-
 def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMoment) -> None:
     """Kill the process at its moment, unless it has ended before."""
-    wanted = max(_entries(work, "offsets"), default=-1) + 1 + kill.batches_on
+    wanted = newest(work.checkpoint, "offsets") + 1 + kill.batches_on
     deadline = time.monotonic() + PATIENCE
     pause = threading.Event()
-    while max(_entries(work, "offsets"), default=-1) < wanted:
+    while newest(work.checkpoint, "offsets") < wanted:
         if child.poll() is not None:
             return
         if time.monotonic() > deadline:
@@ -200,19 +173,17 @@ def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMom
         pause.wait(0.005)
     pause.wait(kill.seconds)
     if kill.with_jvm:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+        kill_session(child)
     else:
         child.kill()
 
 
 def _where(work: Workspace, point: FaultPoint) -> str:
     """The next batch that reaches a point, according to the logs."""
-    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
-    latest = max(offsets, default=-1)
+    latest, committed = newest(work.checkpoint, "offsets"), newest(work.checkpoint, "commits")
     if point in _OUTSIDE_BATCHES:
         batch_id = -1
-    elif point is FaultPoint.AFTER_START_OFFSETS and latest > max(commits, default=-1):
+    elif point is FaultPoint.AFTER_START_OFFSETS and latest > committed:
         batch_id = latest
     elif point in _PURGING:
         batch_id = max(latest + 1, RETAINED_BATCHES + 1)
@@ -223,28 +194,17 @@ def _where(work: Workspace, point: FaultPoint) -> str:
 
 def _violations_after_kill(pipeline: Pipeline, work: Workspace) -> list[str]:
     """The violations after a kill."""
-    problems = log_violations(_entries(work, "offsets"), _entries(work, "commits"))
+    problems = log_violations(work.checkpoint)
     # Also for windows: one is emitted when the watermark has passed it and all its rows are read.
     if extra := _written(work) - pipeline.expected(work):
         problems.append(f"{extra.total()} rows twice or wrong: {some(extra)}")
     return problems
 
 
-def log_violations(offsets: Sequence[int], commits: Sequence[int]) -> list[str]:
-    """What is wrong with the batches of the two logs, at any time."""
-    problems = []
-    for log, entries in (("offsets", offsets), ("commits", commits)):
-        if entries and list(entries) != list(range(entries[0], entries[-1] + 1)):
-            problems.append(f"{log} has gaps: {entries}")
-    if max(offsets, default=-1) - max(commits, default=-1) not in (0, 1):
-        problems.append(f"planned are {offsets}, committed are {commits}")
-    return problems
-
-
 def _violations_at_end(pipeline: Pipeline, work: Workspace) -> list[str]:
     """The violations at the end."""
     expected, written = pipeline.expected(work), _written(work)
-    offsets, commits = _entries(work, "offsets"), _entries(work, "commits")
+    offsets, commits = (log_entries(work.checkpoint, log) for log in ("offsets", "commits"))
     problems = []
     if offsets[-RETAINED_BATCHES:] != commits[-RETAINED_BATCHES:]:
         problems.append(f"not every planned batch is committed: {offsets} and {commits}")
@@ -255,21 +215,3 @@ def _violations_at_end(pipeline: Pipeline, work: Workspace) -> list[str]:
 
 def _written(work: Workspace) -> Rows:
     return work.written() if work.table.exists() else Rows()
-
-
-def _entries(work: Workspace, log: str) -> list[int]:
-    with contextlib.suppress(FileNotFoundError):
-        names = os.listdir(work.checkpoint / log)
-        return sorted(int(name) for name in names if name.isdigit())
-    return []
-
-
-def some(rows: object) -> str:
-    """The beginning of a text about rows."""
-    text = str(rows)
-    return text if len(text) < 200 else f"{text[:200]}..."
-
-
-def tail(log: Path) -> str:
-    """The last lines of a log."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-30:])

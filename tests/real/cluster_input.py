@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.crash.harness import some
 from tests.crash.pipelines import PIPELINES, Rows, Workspace, written_files
+from tests.killing import newest
 from tests.real.cluster_job import NAMES
-from tests.streams import log_entries
+from tests.real.kills import Output
 
 _AHEAD = 4
 
 
-class ClusterInput:
+class ClusterInput(Output):
     """Adds the same files to the workspaces of the pipelines, and compares what they wrote."""
 
     def __init__(self, directory: Path, names: Sequence[str] = NAMES) -> None:
@@ -48,9 +48,7 @@ class ClusterInput:
     def _files_ahead(self) -> int:
         """The files that the slowest query has not committed; each file is a batch."""
         work = next(iter(self.works.values()))
-        done = min(
-            max(log_entries(path, "commits"), default=-1) for path in self.checkpoints().values()
-        )
+        done = min(newest(path, "commits") for path in self.checkpoints().values())
         return len(list(work.left.glob("*.json"))) - (done + 1)
 
     def close(self) -> None:
@@ -69,25 +67,18 @@ class ClusterInput:
         }
 
     def rows_written(self) -> dict[str, int]:
-        return {name: self._written(name).total() for name in self.works}
+        return {name: self.written(name).total() for name in self.works}
 
-    def extra(self) -> list[str]:
-        """Rows that are there twice or are wrong; right at any time."""
-        with self._lock:
-            return [
-                f"{name}: {extra.total()} rows twice or wrong: {some(extra)}"
-                for name, work in self.works.items()
-                if (extra := self._written(name) - PIPELINES[name].expected(work))
-            ]
+    def names(self) -> Iterable[str]:
+        return self.works
 
-    def lost(self) -> list[str]:
-        """Rows that are not there; right when everything is processed."""
-        return [
-            f"{name}: {lost.total()} rows lost: {some(lost)}"
-            for name, work in self.works.items()
-            if (lost := PIPELINES[name].expected(work) - self._written(name))
-        ]
+    def expected(self, name: str) -> Rows:
+        return PIPELINES[name].expected(self.works[name])
 
-    def _written(self, name: str) -> Rows:
+    def written(self, name: str) -> Rows:
         table = self.works[name].table
         return written_files(table) if (table / "_spark_metadata").exists() else Rows()
+
+    def extra(self) -> list[str]:
+        with self._lock:  # no file is being added
+            return super().extra()

@@ -1,11 +1,10 @@
-"""Fixtures: servers that run for the whole test run, and a session with the connectors' jars."""
+"""Fixtures: servers that run for the whole test run, and the connectors' jars for the session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.real.jars import installed_line, kafka_connector, postgres_driver, spark_jars
 from tests.real.kafka import KafkaBroker
@@ -13,7 +12,6 @@ from tests.real.lakehouses import LAKEHOUSES, available, lakehouse_jars, lakehou
 from tests.real.postgres import PostgresServer
 from tests.real.reports import REPORTS
 from tests.real.topics import Topics, new_name
-from tests.sessions import start_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,33 +47,26 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session of the test run, with the connectors that this line of Spark has."""
+def spark_conf(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The connectors that this line of Spark has."""
     lakehouses = available()
     jars = spark_jars(kafka_connector(), postgres_driver(), lakehouse_jars(*lakehouses))
     settings = lakehouse_settings(tmp_path_factory.mktemp("lake"), *lakehouses)
-    conf = {"spark.jars": jars, **settings}
-    session = start_session(tmp_path_factory.mktemp("warehouse"), conf)
-    yield session
-    session.stop()
+    return {"spark.jars": jars, **settings}
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A running broker. A test that stops it uses `own_broker`."""
-    server = KafkaBroker(tmp_path_factory.mktemp("kafka"))
-    server.start()
-    yield server
-    server.stop()
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
 
 
 @pytest.fixture
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A running broker of one test, which may stop, kill and start it."""
-    server = KafkaBroker(tmp_path_factory.mktemp("own-kafka"))
-    server.start()
-    yield server
-    server.stop()
+    with KafkaBroker(tmp_path_factory.mktemp("own-kafka")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +86,5 @@ def topic(topics: Topics) -> str:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A running PostgreSQL server."""
-    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    server.start()
-    yield server
-    server.remove()
+    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
+        yield server

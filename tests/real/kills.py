@@ -7,21 +7,28 @@ processed, if its last argument is `drain`. One kill hits all its queries, each 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from tests.crash.harness import log_violations, tail
-from tests.real.parts import ROOT
+from tests.crash.pipelines import Rows
+from tests.killing import (
+    RunFailedError,
+    is_session_over,
+    log_violations,
+    newest,
+    running,
+    some,
+    tail,
+)
 from tests.real.servers import wait_until
-from tests.streams import log_entries
 
 PATIENCE = 600.0
 """Seconds after which a run that does not plan its next batches, or does not end, has failed."""
@@ -46,29 +53,80 @@ class Strike:
     problems: tuple[str, ...]
 
 
-class RunFailedError(Exception):
-    """A run ended without being killed, or did not end when it should have."""
+class Output(ABC):
+    """What the queries of a job have written, compared with what they were sent, by name."""
+
+    @abstractmethod
+    def names(self) -> Iterable[str]:
+        """The queries."""
+
+    @abstractmethod
+    def written(self, name: str) -> Rows:
+        """The rows that a query has written."""
+
+    @abstractmethod
+    def expected(self, name: str) -> Rows:
+        """The rows that a query has written when everything that was sent is processed."""
+
+    def extra_rows(self, name: str) -> Rows:
+        """The rows of a query that are there twice, or were never sent. Right at any time.
+
+        Windows too: one is written when the watermark has passed it, and all its rows were sent.
+        """
+        return self.written(name) - self.expected(name)
+
+    def extra(self) -> list[str]:
+        """What is there twice or wrong, in words. Right at any time."""
+        found = {name: self.extra_rows(name) for name in self.names()}
+        return [
+            f"{name}: {rows.total()} rows twice or wrong: {some(rows)}"
+            for name, rows in found.items()
+            if rows
+        ]
+
+    def lost(self) -> list[str]:
+        """What was sent and is not there, in words. Right when everything is processed."""
+        found = {name: self.expected(name) - self.written(name) for name in self.names()}
+        return [
+            f"{name}: {rows.total()} rows lost: {some(rows)}"
+            for name, rows in found.items()
+            if rows
+        ]
 
 
 @dataclass
 class KilledJob:
-    """A job, the checkpoints of its queries by name, and a check of what they have written.
-
-    `problems` is called after every kill, when no process of the job is running.
-    """
+    """A job, the checkpoints of its queries by name, and what they have written."""
 
     command: Sequence[str]
     directory: Path
     checkpoints: Mapping[str, Path]
-    problems: Callable[[], list[str]]
+    output: Output
     seed: int = 0
     strikes: list[Strike] = field(default_factory=list)
+
+    def kill_in_turns(self, count: int) -> None:
+        """Kill each kind of victim so many times. Fails if anything is wrong after a kill."""
+        for _ in range(count):
+            for victim in Victim:
+                strike = self.kill(victim)
+                assert strike.problems == (), f"after kill {len(self.strikes)} ({victim.value})"
+
+    def finish(self) -> None:
+        """Process the rest of the input. Fails if a row is lost or there twice."""
+        self.drain()
+        assert (self.output.extra(), self.output.lost()) == ([], [])
+
+    def in_flight(self, name: str) -> int:
+        """How many kills came when a query had a batch planned and not committed."""
+        return sum(name in strike.in_flight for strike in self.strikes)
 
     def kill(self, victim: Victim) -> Strike:
         """Run the job until each query has planned a batch, kill it at a random moment, check."""
         chance = random.Random(f"{self.seed} {len(self.strikes)}")
         wanted = {name: latest + 1 for name, latest in self._planned().items()}
-        with self._running() as child:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with running(self.command, self.log) as child:
             self._await_batches(child, wanted)
             threading.Event().wait(chance.uniform(0, LONGEST_LIFE))
             if child.poll() is not None:
@@ -84,7 +142,7 @@ class KilledJob:
 
     def drain(self) -> None:
         """Run the job to its end."""
-        with self._running("drain") as child:
+        with running([*self.command, "drain"], self.log) as child:
             try:
                 code = child.wait(PATIENCE)
             except subprocess.TimeoutExpired:
@@ -97,27 +155,22 @@ class KilledJob:
         return self.directory / "job.log"
 
     def _planned(self) -> dict[str, int]:
-        return {
-            name: max(log_entries(checkpoint, "offsets"), default=-1)
-            for name, checkpoint in self.checkpoints.items()
-        }
+        return {name: newest(path, "offsets") for name, path in self.checkpoints.items()}
 
     def _in_flight(self) -> list[str]:
         return [
             name
             for name, latest in self._planned().items()
-            if latest > max(log_entries(self.checkpoints[name], "commits"), default=-1)
+            if latest > newest(self.checkpoints[name], "commits")
         ]
 
     def _violations(self) -> list[str]:
         found = [
             f"{name}: {problem}"
             for name, checkpoint in self.checkpoints.items()
-            for problem in log_violations(
-                log_entries(checkpoint, "offsets"), log_entries(checkpoint, "commits")
-            )
+            for problem in log_violations(checkpoint)
         ]
-        return [*found, *self.problems()]
+        return [*found, *self.output.extra()]
 
     def _await_batches(self, child: subprocess.Popen[bytes], wanted: Mapping[str, int]) -> None:
         def reached() -> bool:
@@ -134,32 +187,5 @@ class KilledJob:
             child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             raise RunFailedError(f"the process did not end:\n{tail(self.log)}") from None
-        if not wait_until(lambda: not _group_exists(child.pid), PATIENCE):
+        if not wait_until(lambda: is_session_over(child), PATIENCE):
             raise RunFailedError(f"the JVM did not end:\n{tail(self.log)}")
-
-    @contextlib.contextmanager
-    def _running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            child = subprocess.Popen(
-                [*self.command, *arguments],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            yield child
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-
-
-def _group_exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -56,6 +56,9 @@ class PostgresServer(Server):
             self._init()
         super().start()
 
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     def remove(self) -> None:
         """Stop the server and remove its data."""
         self.stop()

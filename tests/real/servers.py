@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
@@ -24,6 +25,7 @@ class ServerError(Exception):
 class Server(ABC):
     """A server with its own data directory, which it finds again when it is restarted.
 
+    As a context manager it runs in the block.
     Start it on the main thread: it ends when the thread that started it does, so that none is left
     behind by tests that are killed.
     """
@@ -41,6 +43,13 @@ class Server(ABC):
     @abstractmethod
     def is_ready(self) -> bool:
         """Whether the running server answers."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def is_running(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -19,9 +18,9 @@ import pyarrow.parquet
 import pytest
 
 from penstock.api.runner import Outcome
-from tests.crash.harness import tail
 from tests.docs.blocks import blocks_of, commands_of
 from tests.docs.reader import Reader
+from tests.killing import newest, running, tail
 from tests.real.cluster import SPARK_HOME, Cluster, Worker
 from tests.real.cluster_input import ClusterInput
 from tests.real.cluster_job import PROPERTIES
@@ -29,7 +28,6 @@ from tests.real.kills import PATIENCE, KilledJob, Victim
 from tests.real.parts import ROOT, java
 from tests.real.reports import report
 from tests.real.servers import LOOPBACK, wait_until
-from tests.streams import log_entries
 
 JOB = ROOT / "tests" / "real" / "cluster_job.py"
 FEATURES = ROOT / "tests" / "real" / "feature_job.py"
@@ -75,30 +73,6 @@ def submitted(cluster: Cluster, properties: Path, *words: str | Path) -> list[st
     home = f"JAVA_HOME={java().parent.parent}"
     submit = str(SPARK_HOME / "bin" / "spark-submit")
     return ["env", *assigned, home, submit, *options, *map(str, words)]
-
-
-@contextlib.contextmanager
-def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process, in a session of its own that is ended after the block."""
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        yield child
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-
-
-def newest(checkpoint: Path, log: str) -> int:
-    return max(log_entries(checkpoint, log), default=-1)
 
 
 class RunningJob:
@@ -213,7 +187,7 @@ def test_the_driver_is_killed(
         on_penstock(cluster, properties, JOB, tmp_path),
         tmp_path,
         input.checkpoints(),
-        input.extra,
+        input,
     )
     with input.arriving():
         for number in range(kills):
@@ -223,10 +197,9 @@ def test_the_driver_is_killed(
     input.close()
     if last == "Spark":
         killed.command = submitted(cluster, properties, JOB, tmp_path)
-    killed.drain()
+    killed.finish()
     engine = {"Penstock": "penstock.api.query", "Spark": "pyspark.sql.streaming.query"}[last]
     assert killed.log.read_text().splitlines().count(f"queries of {engine}") >= 1
-    assert (input.extra(), input.lost()) == ([], [])
     in_flight = sum(bool(strike.in_flight) for strike in killed.strikes)
     report(
         f"cluster: {kills} drivers killed, {in_flight} of them with a batch planned and not "

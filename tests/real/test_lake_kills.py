@@ -6,18 +6,18 @@ import contextlib
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.crash.harness import some
 from tests.crash.pipelines import Rows
 from tests.real.feed import Feed, SteadyFeed
-from tests.real.kills import KilledJob, Victim
+from tests.real.kills import KilledJob, Output
 from tests.real.lake_feed import LakeFeed
 from tests.real.lake_job import LakeJob
-from tests.real.lake_pipelines import Feeds, Lakehouse, LakePipeline, row_of
+from tests.real.lake_pipelines import Feeds, Lakehouse, row_of
 from tests.real.lakehouses import ICEBERG_CATALOG
 from tests.real.reports import report
 from tests.real.topics import Topics, new_name
@@ -26,27 +26,27 @@ SECONDS_PER_BLOCK = 2.0
 BLOCKS_PER_COLUMN = 40
 
 
-class Output:
-    """What the pipelines of a job have written, compared with what was sent."""
+class LakeOutput(Output):
+    """The tables that the pipelines of a job write."""
 
     def __init__(self, spark: SparkSession, job: LakeJob, feeds: Feeds) -> None:
         self._spark = spark
         self._job = job
         self._feeds = feeds
+        self._pipelines = {pipeline.name: pipeline for pipeline in job.pipelines}
 
-    def written(self, pipeline: LakePipeline) -> Rows:
-        lakehouse = Lakehouse(self._job.lakehouse)
-        return Counter(map(row_of, lakehouse.rows(self._spark, self._job.output(pipeline))))
+    def names(self) -> Iterable[str]:
+        return self._pipelines
 
-    def extra(self) -> list[str]:
-        """Rows that are there twice, or were never sent. Right at any time."""
-        found = {p.name: p.extra(self.written(p), self._feeds) for p in self._job.pipelines}
-        return [f"{name}: {len(rows)} rows: {some(rows)}" for name, rows in found.items() if rows]
+    def expected(self, name: str) -> Rows:
+        return self._pipelines[name].expected(self._feeds)
 
-    def lost(self) -> list[str]:
-        """Rows that are not there. Right when everything is processed."""
-        found = {p.name: p.expected(self._feeds) - self.written(p) for p in self._job.pipelines}
-        return [f"{name}: {len(rows)} rows: {some(rows)}" for name, rows in found.items() if rows]
+    def written(self, name: str) -> Rows:
+        table = self._job.output(self._pipelines[name])
+        return Counter(map(row_of, Lakehouse(self._job.lakehouse).rows(self._spark, table)))
+
+    def extra_rows(self, name: str) -> Rows:
+        return self._pipelines[name].extra(self.written(name), self._feeds)
 
 
 def _feeds(spark: SparkSession, job: LakeJob, kafka: Feed) -> Feeds:
@@ -81,25 +81,19 @@ def test_nothing_is_lost_and_nothing_is_written_twice(
     )
     job.save()
     feeds = _feeds(spark, job, kafka)
-    output = Output(spark, job, feeds)
     killed = KilledJob(
         [sys.executable, "-m", "tests.real.lake_job", job.directory],
         directory,
         {pipeline.name: job.checkpoint(pipeline) for pipeline in job.pipelines},
-        output.extra,
+        LakeOutput(spark, job, feeds),
     )
     with contextlib.ExitStack() as running:
         for feed in (feeds.kafka, feeds.table, feeds.growing_table):
             if feed is not None:
                 running.enter_context(SteadyFeed(feed, SECONDS_PER_BLOCK))
-        for _ in range(kills):
-            for victim in Victim:
-                strike = killed.kill(victim)
-                assert strike.problems == (), f"after kill {len(killed.strikes)} ({victim.value})"
+        killed.kill_in_turns(kills)
     kafka.close()
-    killed.drain()
-    assert output.extra() == []
-    assert output.lost() == []
+    killed.finish()
     _report(job, killed, feeds, time.monotonic() - began)
 
 
@@ -110,7 +104,6 @@ def _warehouse(spark: SparkSession) -> str:
 
 
 def _report(job: LakeJob, killed: KilledJob, feeds: Feeds, seconds: float) -> None:
-    in_flight = Counter(name for strike in killed.strikes for name in strike.in_flight)
     half = len(killed.strikes) // 2
     report(
         f"{job.lakehouse}: {half} kills of the process and {half} of the JVM, each of "
@@ -119,7 +112,7 @@ def _report(job: LakeJob, killed: KilledJob, feeds: Feeds, seconds: float) -> No
     for pipeline in job.pipelines:
         report(
             f"{job.lakehouse} {pipeline.name}: {pipeline.expected(feeds).total()} rows sent and "
-            f"found; {in_flight[pipeline.name]} kills with a batch planned and not committed"
+            f"found; {killed.in_flight(pipeline.name)} kills with a batch planned and not committed"
         )
     if feeds.growing_table is not None:
         report(f"{job.lakehouse} schema-change: {len(feeds.growing_table.added)} columns added")

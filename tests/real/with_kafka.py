@@ -19,19 +19,17 @@ from tests.real.parts import MissingPartError
 
 def run(command: list[str]) -> int:
     """Run a command with a broker; returns its exit code."""
-    with tempfile.TemporaryDirectory(prefix="penstock-kafka-") as folder:
-        broker = KafkaBroker(Path(folder))
-        jars = spark_jars(kafka_connector())
-        broker.start()
-        try:
-            environment = {
-                **os.environ,
-                "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
-                "SPARK_JARS": jars,
-            }
-            return subprocess.run(command, env=environment, check=False).returncode
-        finally:
-            broker.stop()
+    jars = spark_jars(kafka_connector())
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-kafka-") as folder,
+        KafkaBroker(Path(folder)) as broker,
+    ):
+        environment = {
+            **os.environ,
+            "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers,
+            "SPARK_JARS": jars,
+        }
+        return subprocess.run(command, env=environment, check=False).returncode
 
 
 def main() -> int:

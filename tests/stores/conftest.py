@@ -1,16 +1,14 @@
-"""Fixtures: an S3 server and an HDFS cluster on loopback, and a session that reaches both."""
+"""Fixtures: an S3 server and an HDFS cluster on loopback, and the settings that reach both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.real.hdfs import HdfsCluster
 from tests.real.jars import spark_jars
 from tests.real.s3 import S3Server, s3a_connector
-from tests.sessions import start_session
 
 FEW_RETRIES = {
     "attempts.maximum": "1",
@@ -24,10 +22,8 @@ FEW_RETRIES = {
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    server = S3Server(tmp_path_factory.mktemp("s3"))
-    server.start()
-    yield server
-    server.stop()
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -46,17 +42,11 @@ def s3_conf(s3_server: S3Server) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def spark(
-    tmp_path_factory: pytest.TempPathFactory, s3_conf: dict[str, str]
-) -> Iterator[SparkSession]:
-    session = start_session(tmp_path_factory.mktemp("warehouse"), s3_conf)
-    yield session
-    session.stop()
+def spark_conf(s3_conf: dict[str, str]) -> Mapping[str, str]:
+    return s3_conf
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
-    cluster = HdfsCluster(tmp_path_factory.mktemp("hdfs"))
-    cluster.start()
-    yield cluster
-    cluster.stop()
+    with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
