@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.durations import parse_duration
@@ -27,6 +27,7 @@ def test_a_duration_is_parsed(text: str, millis: int) -> None:
     assert parse_duration(text, "pace") == millis
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**9))
 def test_every_number_of_milliseconds_is_a_duration(number: int) -> None:
     assert parse_duration(f"{number} milliseconds", "pace") == number

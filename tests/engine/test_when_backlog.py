@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.data_stream import DataStream
@@ -70,6 +70,7 @@ def test_a_source_that_reports_nothing_is_read_at_least_that_often(
     assert caplog.text.count("not every source of this query reports how many rows") == 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(-2_000, 2_000)), max_size=60))
 def test_no_row_waits_longer_than_the_time(steps: list[tuple[int, int]]) -> None:
     """Whatever arrives, also on a clock that is set back: the wait is at most the time."""
