@@ -23,6 +23,7 @@
     │   ├── InvalidBatchError           a source returned something else than the data of one batch
     │   ├── SinkFailedError             one of many sinks failed in a batch
     │   ├── FollowedQueryFailedError    the query that a trigger follows failed
+    │   ├── PaceError                   the size of batches cannot be set
     │   ├── StoppedError                a batch was given up because the query was stopped
     │   └── WrongThreadError            a call that is not allowed on this thread
     ├── QueryStopTimeoutError           the query did not stop within `stopTimeout`
@@ -188,6 +189,10 @@ class SinkFailedError(ExecutionError):
 
 class FollowedQueryFailedError(ExecutionError):
     """The query whose batches this one follows, by its trigger, has failed."""
+
+
+class PaceError(ExecutionError):
+    """The size of batches cannot be set, by the trigger or by the sources of the query."""
 
 
 class StoppedError(ExecutionError):

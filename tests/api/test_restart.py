@@ -13,7 +13,13 @@ from penstock.api.restart import RestartingQuery
 from penstock.api.restart_policy import RestartPolicy
 from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
 from penstock.engine.triggers import ProcessingTimeTrigger
-from penstock.errors import ConcurrentUpdateError, MissingBatchError, UnsupportedError
+from penstock.errors import (
+    ConcurrentUpdateError,
+    FollowedQueryFailedError,
+    MissingBatchError,
+    PaceError,
+    UnsupportedError,
+)
 from tests.api.restarting import Restarting
 from tests.engine.world import PATIENCE, ManualClock
 from tests.streams import HeldClock, eventually
@@ -45,6 +51,8 @@ def caused_by(error: Exception) -> Exception:
         (MissingBatchError("gone"), True),
         (AnalysisException("no such column"), True),
         (UnsupportedError("continuous"), True),
+        (FollowedQueryFailedError("it failed"), True),
+        (PaceError("no limits"), True),
         (caused_by(MissingBatchError("gone")), True),
         (caused_by(OSError("network")), False),
         (KeyboardInterrupt(), True),

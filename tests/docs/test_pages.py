@@ -28,6 +28,7 @@ WITH_SPARK = [
     "run.md",
     "many-sinks.md",
     "triggers.md",
+    "pace.md",
     "operate.md",
     "engine.md",
 ]

@@ -220,6 +220,7 @@ class World:
         delete_checkpoint_on_stop: bool = False,
         options: Mapping[str, str] | None = None,
         observers: Sequence[RunObserver] = (),
+        pace_ms: int | None = None,
         on_terminated: Callable[[StreamExecution], None] | None = None,
     ) -> StreamExecution:
         if on_terminated is not None:
@@ -233,6 +234,7 @@ class World:
             clock=self.clock,
             faults=faults,
             delete_checkpoint_on_stop=delete_checkpoint_on_stop,
+            pace_ms=pace_ms,
             options=options,
             observers=observers,
         )

@@ -40,6 +40,8 @@ _TRIGGERS: dict[TriggerKind, tuple[Trigger, ...]] = {
     TriggerKind.AVAILABLE: (AvailableNowTrigger(),),
 }
 """The triggers of a kind: the runs of a schedule take them in turn."""
+
+_PACE_MS = 1
 _LAST_RUN = Run()
 
 
@@ -167,6 +169,14 @@ def _trigger(life: Life) -> Trigger:
     return triggers[life.number % len(triggers)]
 
 
+def _pace_ms(world: World, life: Life) -> int | None:
+    """Every second run is paced, if a source of it has a limit. The rules are the same."""
+    book = world.checker.book
+    numbers = range(len(world.shape.sources))
+    has_limit = any(book.limit_of(number) is not None for number in numbers)
+    return _PACE_MS if has_limit and life.number % 2 else None
+
+
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns the error of the query; None if it did not fail or its process was killed."""
     try:
@@ -179,6 +189,7 @@ def _run_query(world: World, life: Life) -> BaseException | None:
             trigger=_trigger(life),
             clock=world,
             faults=life,
+            pace_ms=_pace_ms(world, life),
         )
         life.execution = execution
         execution.run_here(lambda: _rest(world, life))

@@ -12,7 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import QuerySnapshot, serve_metrics
-from penstock.observe.snapshot import SinkSnapshot
+from penstock.engine.read_limit import LimitUnit
+from penstock.engine.source_pace import PaceReason, SourcePace
+from penstock.observe.snapshot import SinkSnapshot, SourceSnapshot
 from penstock.web.http import HttpServer
 from tests.snapshots import NOW, snapshot, watermark
 from tests.web.calls import request
@@ -94,6 +96,21 @@ def test_the_metrics_of_a_query(server: HttpServer, shown: Shown) -> None:
     assert {name: value(server, name, query="clicks") for name in expected} == expected
     assert value(server, "penstock_query_condition", condition="running") == 1
     assert value(server, "penstock_query_condition", condition="failed") == 0
+
+
+def test_the_metrics_of_a_paced_query(server: HttpServer, shown: Shown) -> None:
+    pace = SourcePace(10_000, 4000, LimitUnit.ROWS, PaceReason.GROW)
+    shown.queries = [full(sources=(SourceSnapshot("Kafka", pace=pace), SourceSnapshot("Rate")))]
+    assert value(server, "penstock_pace_target_seconds", query="clicks") == 10
+    assert value(server, "penstock_source_pace_limit", unit="rows", source="0") == 4000
+    assert value(server, "penstock_source_pace_reason", reason="grow") == 1
+    assert value(server, "penstock_source_pace_reason", reason="at the job's limit") == 0
+    assert full(sources=(SourceSnapshot("Kafka", pace=pace),)).to_dict()["sources"][0]["pace"] == {
+        "targetMs": 10_000,
+        "limit": 4000,
+        "unit": "rows",
+        "reason": "grow",
+    }
 
 
 def test_histograms_are_cumulative(server: HttpServer, shown: Shown) -> None:

@@ -7,10 +7,22 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 
 from penstock.api.backoff import Backoff
-from penstock.errors import CheckpointError, UnsupportedError
+from penstock.errors import (
+    CheckpointError,
+    FollowedQueryFailedError,
+    PaceError,
+    UnsupportedError,
+)
 
-FATAL: tuple[type[BaseException], ...] = (CheckpointError, AnalysisException, UnsupportedError)
-"""Errors that a restart cannot fix: the checkpoint, the query or the environment is wrong."""
+FATAL: tuple[type[BaseException], ...] = (
+    CheckpointError,
+    AnalysisException,
+    UnsupportedError,
+    FollowedQueryFailedError,
+    PaceError,
+)
+"""Errors that a restart cannot fix: the checkpoint, the query or the environment is wrong, or the
+query that this one follows has ended."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,12 @@ from penstock.api.start import QueryStart
 from penstock.api.writer_triggers import (
     checked_trigger,
     pyspark_trigger,
+    require_limits,
     unsupported_trigger,
 )
 from penstock.connectors import PythonSink
 from penstock.engine.clock import Clock
+from penstock.engine.durations import parse_duration
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
 from penstock.engine.named_sinks import NamedSink
@@ -42,8 +44,8 @@ OptionValue = bool | float | int | str | None
 class DataStreamWriter(PySparkDataStreamWriter):
     """Configures and starts a query on a streaming DataFrame.
 
-    Has the methods of PySpark's class of the same name and, in addition, `sink`, `to`, `stepped`,
-    `hooks`, `restart`, `clock` and `inject_faults`; `trigger` takes a Trigger too. Every
+    Has the methods of PySpark's class of the same name and, in addition, `sink`, `to`, `pace`,
+    `stepped`, `hooks`, `restart`, `clock` and `inject_faults`; `trigger` takes a Trigger too. Every
     setting of PySpark's is made on PySpark's own writer as well, so that an invalid one raises
     PySpark's error at the same call. `start` and `toTable` start the query.
     """
@@ -66,6 +68,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
         self._hooks = Hooks()
+        self._pace_ms: int | None = None
         self._restart_policy: RestartPolicy | None = None
         self._restart_clock: Clock | None = None
 
@@ -157,6 +160,16 @@ class DataStreamWriter(PySparkDataStreamWriter):
         refused = "continuous" if continuous is not None else "realTime"
         self._refused_trigger = refused if chosen is None else None
         self._trigger = chosen or self._trigger
+        return self
+
+    def pace(self, duration: str) -> DataStreamWriter:
+        """Set the size of each batch so that it lasts about `duration`, such as `10 seconds`.
+
+        The engine sets the read limits of the sources: small at first, larger while there is more
+        to read, and smaller at once after a slow batch, within the limits that the sources were
+        configured with. The query fails with PaceError if no source takes limits.
+        """
+        self._pace_ms = parse_duration(duration, "pace")
         return self
 
     def foreach(self, f: Any) -> DataStreamWriter:
@@ -336,6 +349,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def _start(self, path: str | None, table: str | None) -> StreamingQuery:
         if self._refused_trigger is not None:
             raise unsupported_trigger(self._refused_trigger)
+        if self._pace_ms is not None:
+            require_limits(self._trigger)
         start = self._query_start(path, table)
         if PROCESS.starter is not None:
             return PROCESS.starter(start)
@@ -357,6 +372,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             clock=self._clock,
             faults=PROCESS.faults if self._faults is NO_FAULTS else self._faults,
             hooks=self._hooks,
+            pace_ms=self._pace_ms,
         )
         return QueryStart(self._df, request, self._restart_policy, self._restart_clock)
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.api.process import PROCESS
 from penstock.engine.triggers import AvailableNowTrigger, OneTimeTrigger, Trigger
-from penstock.errors import UnknownTriggerError, UnsupportedError
+from penstock.errors import PaceError, UnknownTriggerError, UnsupportedError
 from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.session.session_facts import processing_time_trigger
 
@@ -37,6 +37,15 @@ def pyspark_trigger(
     if once is not None:
         return OneTimeTrigger()
     return AvailableNowTrigger() if available_now is not None else None
+
+
+def require_limits(trigger: Trigger) -> None:
+    """Raise PaceError for a trigger that reads all data in one batch, whatever its size."""
+    if isinstance(trigger, OneTimeTrigger):
+        raise PaceError(
+            "pace() sets the size of batches, and trigger(once=True) reads all available data in "
+            "one. Use trigger(availableNow=True), which reads it in several batches."
+        )
 
 
 def unsupported_trigger(name: str) -> UnsupportedError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
 from penstock.engine.offsets import Offset
-from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
+from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit
 
 _logger = logging.getLogger(__name__)
 
@@ -53,6 +53,10 @@ class AvailableNowDataStreamWrapper(DataStream):
                 self.delegate,
             )
         return ALL_AVAILABLE
+
+    @property
+    def limit_unit(self) -> LimitUnit | None:
+        return None
 
     def prepare_for_trigger_available_now(self) -> None:
         start = None

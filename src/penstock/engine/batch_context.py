@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import OffsetSeqMetadata
+from penstock.engine.data_stream import DataStream
 from penstock.engine.named_sinks import SinkOutcome
 from penstock.engine.seam import BatchExecution
+from penstock.engine.source_pace import SourcePace
 from penstock.engine.stream_progress import StreamProgress
 
 
@@ -16,7 +19,8 @@ class BatchContext:
 
     A batch is the data after `start_offsets` (the reference's committed offsets) up to
     `end_offsets` (its available offsets). `last_execution` is the execution of the previous batch;
-    None for the first batch of a run. `sink_outcomes` is filled if the query has many sinks.
+    None for the first batch of a run. `sink_outcomes` is filled if the query has many sinks, `pace`
+    if it is paced and this run has constructed the batch.
     """
 
     batch_id: int = -1
@@ -29,6 +33,7 @@ class BatchContext:
     execution: BatchExecution | None = None
     output_rows: int | None = None
     sink_outcomes: tuple[SinkOutcome, ...] = ()
+    pace: Mapping[DataStream, SourcePace] = field(default_factory=dict)
 
     @property
     def is_new_data_available(self) -> bool:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from penstock.engine.offsets import Offset, SerializedOffset
-from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
+from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit, unit_of
 
 
 class DataStream(ABC):
@@ -53,6 +53,17 @@ class DataStream(ABC):
 
     def backlog_rows(self, start: Offset | None) -> int | None:
         """The number of rows after `start`; None if it is not known. Reads nothing."""
+        return None
+
+    @property
+    def limit_unit(self) -> LimitUnit | None:
+        """The unit in which `latest_offset` can be limited; None if it cannot."""
+        if not self.supports_admission_control:
+            return None
+        return unit_of(self.default_read_limit(), LimitUnit.ROWS)
+
+    def count_in(self, data: object, unit: LimitUnit) -> int | None:
+        """How much of a unit the result of `get_batch` has; None if it is not known."""
         return None
 
     def on_new_data(self, nudge: Callable[[], None]) -> None:

@@ -54,7 +54,7 @@ class MicroBatchExecution:
             with reporter.report_time_taken("triggerExecution"):
                 has_new_data = self._execute_trigger()
             if self.context.is_current_batch_constructed:
-                reporter.finish_trigger(self._runtime.plan, self.context, has_new_data=has_new_data)
+                self._finish_batch(has_new_data)
             else:
                 reporter.finish_no_execution_trigger(self._runtime.plan, self.context)
             # After the report, so that a woken thread sees it.
@@ -62,6 +62,12 @@ class MicroBatchExecution:
             self._after_trigger()
         self._runtime.reporter.update_status("Waiting for next trigger")
         return self._is_active()
+
+    def _finish_batch(self, has_new_data: bool) -> None:
+        runtime, context = self._runtime, self.context
+        progress = runtime.reporter.finish_trigger(runtime.plan, context, has_new_data=has_new_data)
+        if runtime.pacing is not None and context.pace:
+            runtime.pacing.observe(runtime.plan.sources, progress)
 
     def _execute_trigger(self) -> bool:
         """Run the trigger's batch, if there is one; returns whether it has new data.

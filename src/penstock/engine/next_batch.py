@@ -36,6 +36,7 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
         leaves_data = _leaves_data(runtime, context)
         if leaves_data is None:
             _update_offsets(runtime, context)
+            context.pace = {} if runtime.pacing is None else runtime.pacing.states()
         # (3)
         context.metadata = context.metadata.at(
             watermark_ms=runtime.watermark.current_watermark,

@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from penstock.engine.named_sinks import SinkOutcome
+from penstock.engine.source_pace import SourcePace
 
 NO_OUTPUT_ROWS = -1
 """The number of output rows of a sink that does not count them."""
@@ -23,7 +24,10 @@ _FRACTIONAL_METRICS = ("avgOffsetsBehindLatest",)
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """The progress of one source. Offsets are JSON texts, None if there is no offset."""
+    """The progress of one source. Offsets are JSON texts, None if there is no offset.
+
+    `pace` is the limit of a paced query, which is in the JSON as `metrics`; None if it had none.
+    """
 
     description: str
     start_offset: str | None
@@ -33,6 +37,7 @@ class SourceProgress:
     input_rows_per_second: float
     processed_rows_per_second: float
     metrics: Mapping[str, str] = field(default_factory=dict)
+    pace: SourcePace | None = None
 
     def to_dict(self, *, is_rounded: bool = True) -> dict[str, Any]:
         metrics = self.metrics

@@ -23,6 +23,7 @@ from penstock.engine.progress import (
     StreamingQueryProgress,
 )
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
+from penstock.engine.source_pace import NO_PACE, SourcePace
 from penstock.engine.stream_progress import StreamProgress
 
 _logger = logging.getLogger(__name__)
@@ -128,8 +129,10 @@ class ProgressReporter:
         """Record the offset range of the trigger. Called before its batch runs."""
         self._offsets = (start, end, latest)
 
-    def finish_trigger(self, plan: QueryPlan, context: BatchContext, *, has_new_data: bool) -> None:
-        """Finish the record of a trigger with a batch and post it to the listeners."""
+    def finish_trigger(
+        self, plan: QueryPlan, context: BatchContext, *, has_new_data: bool
+    ) -> StreamingQueryProgress:
+        """Finish the record of a trigger with a batch, post it to the listeners and return it."""
         if context.execution is None:
             raise AssertionError("executed batch should provide the information for execution.")
         end = self._clock.time_millis()
@@ -139,7 +142,9 @@ class ProgressReporter:
             output_rows=context.output_rows,
             event_time={**stats.event_time, **self._watermark(plan, context)},
         )
-        progress = self._progress(plan, context.batch_id, end, stats, context.sink_outcomes)
+        progress = self._progress(
+            plan, context.batch_id, end, stats, context.sink_outcomes, context.pace
+        )
         self._last_stats = stats
         self._last_idle_report = self._clock.time_millis()
         self._add(progress)
@@ -148,6 +153,7 @@ class ProgressReporter:
         _logger.info("Streaming query made progress: %s", progress)
         self._warn_if_slow(end)
         self.update_status(is_trigger_active=False)
+        return progress
 
     def finish_no_execution_trigger(self, plan: QueryPlan, context: BatchContext) -> None:
         """Finish the record of a trigger without a batch.
@@ -158,7 +164,7 @@ class ProgressReporter:
         interval = self._session.settings.no_data_progress_interval_ms
         if self._last_idle_report is None or end - interval >= self._last_idle_report:
             stats = self._stats_without_execution(plan, context)
-            self._add(self._progress(plan, context.batch_id, end, stats))
+            self._add(self._progress(plan, context.batch_id, end, stats, (), context.pace))
             if self._last_idle_report is not None:
                 self._post_idle(interval)
             self._last_idle_report = end
@@ -218,6 +224,7 @@ class ProgressReporter:
         end_ms: int,
         stats: ExecutionStats,
         sinks: Sequence[SinkOutcome] = (),
+        pace: Mapping[DataStream, SourcePace] = NO_PACE,
     ) -> StreamingQueryProgress:
         duration = end_ms - self._trigger_start
         output_rows = NO_OUTPUT_ROWS if stats.output_rows is None else stats.output_rows
@@ -232,7 +239,7 @@ class ProgressReporter:
             duration_ms={phase: round(taken) for phase, taken in self._durations.items()},
             event_time=stats.event_time,
             state_operators=stats.state_operators,
-            sources=self._source_progress(plan.sources, stats.input_rows, duration),
+            sources=self._source_progress(plan.sources, stats.input_rows, duration, pace),
             sink=SinkProgress(plan.sink_description, output_rows, metrics, sinks),
             observed_metrics=stats.observed_metrics,
             is_rounded=self._session.rounds_rates,
@@ -240,7 +247,11 @@ class ProgressReporter:
         )
 
     def _source_progress(
-        self, sources: Sequence[DataStream], input_rows: Mapping[DataStream, int], duration: int
+        self,
+        sources: Sequence[DataStream],
+        input_rows: Mapping[DataStream, int],
+        duration: int,
+        paces: Mapping[DataStream, SourcePace],
     ) -> list[SourceProgress]:
         if self._offsets is None:
             raise AssertionError("the offsets of a trigger are recorded before it is finished")
@@ -260,7 +271,11 @@ class ProgressReporter:
                 num_input_rows=(rows := input_rows.get(source, 0)),
                 input_rows_per_second=_rate(rows, input_seconds),
                 processed_rows_per_second=_rate(rows, processing_seconds),
-                metrics=source.metrics(end.get(source)),
+                metrics={
+                    **source.metrics(end.get(source)),
+                    **({} if (pace := paces.get(source)) is None else pace.metrics()),
+                },
+                pace=pace,
             )
             for source in dict.fromkeys(sources)
         ]

@@ -70,6 +70,8 @@ def _get_batches(runtime: QueryRuntime, context: BatchContext) -> dict[DataStrea
             current = context.start_offsets.get(source)
             if current != available:
                 data[source] = source.get_batch(current, available)
+                if runtime.pacing is not None:
+                    runtime.pacing.count(source, data[source])
                 _logger.debug("Retrieving data from %s: %s -> %s", source, current, available)
     runtime.faults.reach(FaultPoint.AFTER_GET_BATCH, context.batch_id)
     return data

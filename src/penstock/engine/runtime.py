@@ -13,6 +13,7 @@ from penstock.engine.clock import Clock
 from penstock.engine.data_stream import UniqueSource
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import BatchInfo, HookPoint, Hooks
+from penstock.engine.pacing import Pacing
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.triggers import Admission
@@ -28,7 +29,7 @@ class QueryRuntime:
 
     `progress_lock` guards `no_new_data`, which `process_all_available` waits for. `source_ids` are
     the names of the sources in the offset log; None if the log identifies them by position. `sinks`
-    is None if the query has one sink.
+    is None if the query has one sink, `pacing` if the sizes of its batches are not controlled.
     """
 
     identity: QueryIdentity
@@ -46,6 +47,7 @@ class QueryRuntime:
     no_new_data: bool = False
     sinks: SinkDelivery | None = None
     admission: Admission | None = None
+    pacing: Pacing | None = None
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Call the user's hooks for a point of a batch."""

@@ -18,6 +18,7 @@ from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
 from penstock.engine.log_context import LogContext, enter_query, install_record_factory, leave_query
 from penstock.engine.micro_batch_execution import MicroBatchExecution
+from penstock.engine.pacing import pacing_of
 from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.query_thread import QueryThread
@@ -55,6 +56,7 @@ class StreamExecution:
         faults: FaultInjector = NO_FAULTS,
         hooks: Hooks | None = None,
         delete_checkpoint_on_stop: bool = False,
+        pace_ms: int | None = None,
         options: Mapping[str, str] | None = None,
         redactor: Redactor = DEFAULT_REDACTOR,
         on_started: Callable[[], None] = lambda: None,
@@ -62,7 +64,8 @@ class StreamExecution:
     ) -> None:
         """Creating it has no side effect; `start` begins the run.
 
-        `plan_factory` is called once, on the query's thread. `options` are those of the query's
+        `plan_factory` is called once, on the query's thread. `pace_ms` is the wanted duration of a
+        batch; None to leave the read limits alone. `options` are those of the query's
         writer, for observers; `redactor` hides the query's secrets. `start` calls `on_started`
         when the thread runs.
         """
@@ -79,6 +82,7 @@ class StreamExecution:
         self._faults = faults
         self._hooks = hooks or Hooks()
         self._delete_checkpoint_on_stop = delete_checkpoint_on_stop
+        self._pace_ms = pace_ms
         self._on_started = on_started
         self._observers = RunObservers(observers)
         self.life = RunState()
@@ -289,6 +293,7 @@ class StreamExecution:
             hooks=self._hooks,
             progress_lock=self._progress_lock,
             admission=schedule.admission,
+            pacing=None if self._pace_ms is None else pacing_of(schedule, self._pace_ms),
         )
         if plan.named_sinks:
             terminating = self.life.terminating

@@ -82,13 +82,14 @@ class Schedule:
     """How a trigger runs one query: the executor, and the sources with their read limits.
 
     `when_idle` is what follows a trigger without a batch. `admission` is None if all data may be
-    read at once.
+    read at once. Without `has_limits` the read limits of the sources are ignored on purpose.
     """
 
     executor: TriggerExecutor
     sources: list[UniqueSource]
     when_idle: WhenIdle = WhenIdle.POLL
     admission: Admission | None = None
+    has_limits: bool = True
 
     @classmethod
     def of(
@@ -178,7 +179,7 @@ class OneTimeTrigger(Trigger):
     """One batch with all available data."""
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
-        return Schedule(SingleBatchExecutor(), without_limits(sources))
+        return Schedule(SingleBatchExecutor(), without_limits(sources), has_limits=False)
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class AvailableNowTrigger(Trigger):
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
         if surroundings.wraps_for_available_now or all_support_available_now(sources):
             return Schedule(MultiBatchExecutor(), for_available_now(sources), WhenIdle.END)
-        return Schedule(SingleBatchExecutor(), without_limits(sources))
+        return Schedule(SingleBatchExecutor(), without_limits(sources), has_limits=False)
 
     @property
     def ends_with_available_data(self) -> bool:

@@ -227,6 +227,7 @@ class _Entry:
                     lag=lag,
                     lag_seconds=None if age_ms is None else age_ms / 1000,
                     catch_up_seconds=catch_up_seconds(end, lag, source.processed_rows_per_second),
+                    pace=source.pace,
                 )
             )
         return tuple(found)

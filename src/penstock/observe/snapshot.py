@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+from penstock.engine.source_pace import SourcePace
 from penstock.observe.histogram import HistogramSnapshot
 from penstock.observe.watermark_report import WatermarkReport
 
@@ -33,7 +34,8 @@ class SourceSnapshot:
     `lag_seconds` is the time between the last moment at which the source is known to have had
     nothing beyond `end_offset`, and the begin of the trigger; 0 if it had nothing beyond it then.
     None if that moment was before this run. `catch_up_seconds` is the time that the lag takes at
-    the processing rate of the batch, without new input; for Kafka sources only.
+    the processing rate of the batch, without new input; for Kafka sources only. `pace` is the limit
+    that `pace()` has set for the batch, and why; None without it.
     """
 
     description: str
@@ -44,6 +46,7 @@ class SourceSnapshot:
     lag: int | float | None = None
     lag_seconds: float | None = None
     catch_up_seconds: float | None = None
+    pace: SourcePace | None = None
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ class StartRequest:
     clock: Clock | None = None
     faults: FaultInjector = NO_FAULTS
     hooks: Hooks | None = None
+    pace_ms: int | None = None
     options_shown: Mapping[str, str] | None = None
 
     @property
@@ -113,6 +114,7 @@ def open_query(
         clock=request.clock,
         faults=request.faults,
         hooks=request.hooks,
+        pace_ms=request.pace_ms,
         delete_checkpoint_on_stop=is_temporary == "true",
         options=request.shown,
         redactor=Redactor(session.find_conf(_REDACTION_RULE)).knowing(

@@ -41,6 +41,7 @@ class QueryCollector(Collector):
         yield from _counters(queries)
         yield from _gauges(queries)
         yield from _per_source(queries)
+        yield from _per_paced_source(queries)
         yield from _per_sink(queries)
 
 
@@ -183,6 +184,34 @@ def _per_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
                 if (figure := value(source)) is not None:
                     family.add_metric([*_labels(query), str(number), source.description], figure)
         yield family
+
+
+def _per_paced_source(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
+    """The metrics of queries with `pace()`; no samples for the others."""
+    source_labels = (*_QUERY, "source", "description")
+    target = GaugeMetricFamily(
+        "penstock_pace_target_seconds", "Wanted duration of a batch.", labels=_QUERY
+    )
+    limit = GaugeMetricFamily(
+        "penstock_source_pace_limit",
+        "Read limit of the last batch, set by pace().",
+        labels=(*source_labels, "unit"),
+    )
+    reason = GaugeMetricFamily(
+        "penstock_source_pace_reason",
+        "1 for the reason of this limit, 0 for the others.",
+        labels=(*source_labels, "reason"),
+    )
+    for query in queries:
+        paced = [(number, s, s.pace) for number, s in enumerate(query.sources) if s.pace]
+        for _, _, pace in paced[:1]:
+            target.add_metric(_labels(query), pace.target_ms / 1000)
+        for number, source, pace in paced:
+            labels = [*_labels(query), str(number), source.description]
+            limit.add_metric([*labels, pace.unit.value], pace.limit)
+            for one in type(pace.reason):
+                reason.add_metric([*labels, one.value], float(one is pace.reason))
+    yield from (target, limit, reason)
 
 
 def _per_sink(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:

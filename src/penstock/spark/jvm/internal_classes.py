@@ -113,6 +113,11 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
             "catalogTable, isStreaming, stream)"
         ),
     ),
+    "HadoopFsRelation": InternalClass(
+        f"{_SQL}.execution.datasources.HadoopFsRelation",
+        "the files of a batch",
+        methods="location() inputFiles()",
+    ),
     "LogicalRDD": InternalClass(
         f"{_SQL}.execution.LogicalRDD",
         "foreachBatch",

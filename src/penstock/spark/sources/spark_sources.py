@@ -11,7 +11,7 @@ from typing import Any
 from penstock.checkpoint.known_offsets import KafkaOffset, parse_known
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
 from penstock.engine.offsets import Offset
-from penstock.engine.read_limit import ALL_AVAILABLE, ReadLimit
+from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit, unit_of
 from penstock.errors import InvalidBatchError
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import fields_of
@@ -19,6 +19,8 @@ from penstock.spark.sources import read_limits
 
 _logger = logging.getLogger(__name__)
 
+_FILE_SOURCE = "FileStreamSource["
+_MOST_LIMITS = 10
 _NULL_POINTER = "java.lang.NullPointerException"
 _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
 
@@ -137,6 +139,8 @@ class _JvmStream(DataStream):
     def _ask_within_limit(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
         jlimit = self._limits.get(limit)
         if jlimit is None:
+            if len(self._limits) >= _MOST_LIMITS:  # those of a paced query change all the time
+                self._limits.clear()
             jlimit = self._limits[limit] = read_limits.to_jvm(self._jvm, limit)
         jstart = None if start is None else self._to_jvm(start)
         return _wrap(self.jstream.latestOffset(jstart, jlimit))
@@ -160,6 +164,28 @@ class JvmSource(_JvmStream, Source):
         if self._admission_control:
             return self._ask_within_limit(start, limit)
         return self.get_offset()
+
+    @property
+    def limit_unit(self) -> LimitUnit | None:
+        if not self._admission_control:
+            return None
+        reads_files = str(self).startswith(_FILE_SOURCE)
+        return unit_of(
+            self.default_read_limit(), LimitUnit.FILES if reads_files else LimitUnit.ROWS
+        )
+
+    def count_in(self, data: object, unit: LimitUnit) -> int | None:
+        """The files or bytes of a batch that reads a file relation."""
+        if unit is LimitUnit.ROWS or not isinstance(data, V1Data):
+            return None
+        if not self._jvm.is_instance(data.plan, "LogicalRelation"):
+            return None
+        relation = data.plan.relation()
+        if not self._jvm.is_instance(relation, "HadoopFsRelation"):
+            return None
+        if unit is LimitUnit.BYTES:
+            return int(relation.location().sizeInBytes())
+        return len(relation.inputFiles())
 
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
         jstart = None if start is None else self._to_jvm(start)
