@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.api.manager import StreamingQueryManager, streams
     from penstock.api.query import StreamingQuery
     from penstock.api.reader import read_stream
+    from penstock.api.tracing import Tracing, trace_queries
     from penstock.api.writer import DataStreamWriter, write_stream
     from penstock.connectors import PythonSink, PythonSource
     from penstock.debug.replay import Replay, replay
@@ -77,6 +78,7 @@ _HOMES = {
     "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
     "Surroundings": "penstock.engine.triggers",
+    "Tracing": "penstock.api.tracing",
     "Trigger": "penstock.engine.triggers",
     "TriggerExecutor": "penstock.engine.triggers",
     "WhenBacklog": "penstock.engine.when_backlog",
@@ -88,6 +90,7 @@ _HOMES = {
     "serve_web": "penstock.web.server",
     "snapshots": "penstock.observe.observatory",
     "streams": "penstock.api.manager",
+    "trace_queries": "penstock.api.tracing",
     "uninstall": "penstock.api.install",
     "watch": "penstock.observe.watch",
     "write_stream": "penstock.api.writer",
@@ -117,6 +120,7 @@ __all__ = [
     "StreamingQueryException",
     "StreamingQueryManager",
     "Surroundings",
+    "Tracing",
     "Trigger",
     "TriggerExecutor",
     "WhenBacklog",
@@ -129,6 +133,7 @@ __all__ = [
     "serve_web",
     "snapshots",
     "streams",
+    "trace_queries",
     "uninstall",
     "watch",
     "write_stream",

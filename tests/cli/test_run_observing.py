@@ -14,7 +14,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 import penstock
+from penstock.api import tracing
 from penstock.api.backoff import Backoff
+from penstock.api.process import PROCESS
 from penstock.cli.main import app
 from penstock.cli.observing import STALL_SECONDS, Observing
 from penstock.cli.run import supervise
@@ -68,11 +70,12 @@ def test_metrics_and_page_are_served_in_the_block(capsys: pytest.CaptureFixture[
 
 
 def test_the_options_are_passed_to_a_restarted_process() -> None:
-    observing = Observing(True, 9000, "0.0.0.0", 9001, "::1", stall_seconds=30)
+    observing = Observing(True, 9000, "0.0.0.0", 9001, "::1", stall_seconds=30, otel=True)
     assert observing.arguments() == [
         "--stall-seconds",
         "30",
         "--watch",
+        "--otel",
         "--metrics-port",
         "9000",
         "--metrics-host",
@@ -172,3 +175,21 @@ def test_the_command_line_does_not_import_pyspark_or_the_engine() -> None:
     code = "import sys, penstock.cli.main; print({'pyspark', 'penstock.engine'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+def test_queries_are_traced_while_the_script_runs() -> None:
+    with Observing(otel=True).running("job.py"):
+        assert len(PROCESS.observers) == 1
+    assert PROCESS.observers == ()
+
+
+def test_tracing_without_its_packages_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(tracing, "import_module", missing)
+    with (
+        pytest.raises(typer.BadParameter, match=r"pip install 'penstock\[otel\]'"),
+        Observing(otel=True).running("job.py"),
+    ):
+        pass

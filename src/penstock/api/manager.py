@@ -92,7 +92,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         """
         if start.restarts is not None:
             start.require_restartable()
-        observers = (OBSERVATORY, _Runs(self))
+        observers = (OBSERVATORY, *PROCESS.observers, _Runs(self))
         run = start.open(observers)
         query = self._handle(start, run, observers)
         self._refuse_taken_name(query.name)

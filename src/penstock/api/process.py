@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.faults import NO_FAULTS, FaultInjector
+from penstock.engine.run_observer import RunObserver
 
 if TYPE_CHECKING:
     from penstock.api.manager import StreamingQueryManager
@@ -21,8 +22,9 @@ Starter = Callable[["QueryStart"], "StreamingQuery"]
 class Process:
     """The active queries by id, and the settings that apply to every start.
 
-    `lock` guards the mappings. Query ids are unique in the process, not in a session, because two
-    sessions may share a checkpoint.
+    `lock` guards the mappings and `observers`, which get the runs of every query that is started.
+    Query ids are unique in the process, not in a session, because two sessions may share a
+    checkpoint.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,7 @@ class Process:
         self.managers: dict[str, StreamingQueryManager] = {}
         self.advice_given: set[str] = set()
         self.replaced_members: dict[tuple[type, str], Any] = {}
+        self.observers: tuple[RunObserver, ...] = ()
         self.faults = NO_FAULTS
         self.starter: Starter | None = None
 

@@ -26,12 +26,15 @@ class Observing:
     web_port: int | None = None
     web_host: str = LOOPBACK
     stall_seconds: float = STALL_SECONDS
+    otel: bool = False
 
     def arguments(self) -> list[str]:
         """These options as arguments of `penstock run`."""
         options = ["--stall-seconds", f"{self.stall_seconds:g}"]
         if self.watch:
             options.append("--watch")
+        if self.otel:
+            options.append("--otel")
         if self.metrics_port is not None:
             options += ["--metrics-port", str(self.metrics_port)]
             options += ["--metrics-host", self.metrics_host]
@@ -41,12 +44,13 @@ class Observing:
 
     @contextlib.contextmanager
     def running(self, script: str) -> Iterator[None]:
-        """Run the servers and the watch in the block.
+        """Run the servers, the watch and the tracing in the block.
 
         Prints one line to standard error with the version of Penstock and the URLs, and a second
         one with the token for stopping a query on the live page.
 
-        Raises typer.BadParameter if a server cannot listen on its address.
+        Raises typer.BadParameter if a server cannot listen on its address, or if the packages for
+        tracing are not installed.
         """
         import penstock
 
@@ -68,12 +72,26 @@ class Observing:
                 stack.enter_context(web)
                 line += f"; live page at {web.address}"
                 token = web.token
+            if self.otel:
+                with _installed():
+                    stack.enter_context(penstock.trace_queries())
             typer.echo(line, err=True)
             if token is not None:
                 typer.echo(f"penstock: token to stop a query: {token}", err=True)
             if self.watch:
                 stack.enter_context(penstock.watch())
             yield
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    """Convert the error for a missing package to typer.BadParameter."""
+    from penstock.errors import EnvironmentProblemError
+
+    try:
+        yield
+    except EnvironmentProblemError as error:
+        raise typer.BadParameter(str(error), param_hint="--otel") from None
 
 
 @contextlib.contextmanager

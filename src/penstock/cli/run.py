@@ -90,6 +90,9 @@ def run(
             help="A query that is longer in one trigger is reported as unhealthy.",
         ),
     ] = STALL_SECONDS,
+    otel: Annotated[
+        bool, typer.Option("--otel", help="Trace the batches with OpenTelemetry.")
+    ] = False,
     *,
     spark: SparkOptions,
 ) -> None:
@@ -103,7 +106,7 @@ def run(
     code of the script.
     """
     observing = Observing(
-        watch, metrics_port, metrics_host, web_port, web_host, stall_seconds=stall_seconds
+        watch, metrics_port, metrics_host, web_port, web_host, stall_seconds, otel
     )
     if watch:
         spark = spark.with_default(_PROGRESS_BAR, "false")  # it would overwrite the table

@@ -42,13 +42,17 @@ class SinkStatus(str, Enum):
 
 @dataclass(frozen=True)
 class SinkOutcome:
-    """A batch in one of many sinks. `attempts` is the number of calls of the sink."""
+    """A batch in one of many sinks. `attempts` is the number of calls of the sink.
+
+    `started_ms` is when the first of them began, in milliseconds since the epoch.
+    """
 
     name: str
     description: str
     status: SinkStatus
     duration_ms: int = 0
     attempts: int = 0
+    started_ms: int = 0
 
 
 def progress_metrics(outcomes: Sequence[SinkOutcome]) -> Mapping[str, str]:

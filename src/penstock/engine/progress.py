@@ -123,7 +123,8 @@ class StreamingQueryProgress:
     """The progress of one trigger.
 
     `is_rounded` says whether its JSON has rates with one decimal, `shows_duration` whether it has
-    the duration of the batch.
+    the duration of the batch. `phase_starts_ms`, which is not in the JSON, has for each phase how
+    long after the start of the trigger it began.
     """
 
     id: str
@@ -140,6 +141,7 @@ class StreamingQueryProgress:
     observed_metrics: Mapping[str, Mapping[str, Any]]
     is_rounded: bool = True
     shows_duration: bool = True
+    phase_starts_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ran_a_batch(self) -> bool:

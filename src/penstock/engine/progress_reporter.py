@@ -51,7 +51,9 @@ class ProgressReporter:
         self._recent: deque[StreamingQueryProgress] = deque()
         self._recent_lock = threading.Lock()
         self._durations: dict[str, float] = {}
+        self._phase_starts: dict[str, float] = {}
         self._trigger_start = -1
+        self._trigger_start_elapsed = 0.0
         self._last_trigger_start = -1
         self._offsets: tuple[StreamProgress, StreamProgress, StreamProgress] | None = None
         self._last_stats: ExecutionStats | None = None
@@ -73,6 +75,15 @@ class ProgressReporter:
         if not self._status.is_trigger_active:
             return None
         return max(self._clock.time_millis() - self._trigger_start, 0)
+
+    @property
+    def trigger_started_ms(self) -> int:
+        """When the running or the last trigger began, since the epoch; -1 before the first."""
+        return self._trigger_start
+
+    def time_ms(self) -> int:
+        """The time on the clock of the query, in milliseconds since the epoch."""
+        return self._clock.time_millis()
 
     @property
     def status(self) -> StreamingQueryStatus:
@@ -110,14 +121,17 @@ class ProgressReporter:
         _logger.debug("Starting Trigger Calculation")
         self._last_trigger_start = self._trigger_start
         self._trigger_start = self._clock.time_millis()
+        self._trigger_start_elapsed = self._clock.elapsed_millis()
         self._offsets = None
         self._durations = {}
+        self._phase_starts = {}
         self.update_status(is_trigger_active=True)
 
     @contextlib.contextmanager
     def report_time_taken(self, phase: str) -> Iterator[None]:
         """Add the time the body takes to a phase of the current trigger."""
         start = self._clock.elapsed_millis()
+        self._phase_starts.setdefault(phase, max(start - self._trigger_start_elapsed, 0.0))
         yield
         taken = max(self._clock.elapsed_millis() - start, 0.0)
         self._durations[phase] = self._durations.get(phase, 0.0) + taken
@@ -244,6 +258,7 @@ class ProgressReporter:
             observed_metrics=stats.observed_metrics,
             is_rounded=self._session.rounds_rates,
             shows_duration=self._session.shows_batch_duration,
+            phase_starts_ms=self._phase_starts,
         )
 
     def _source_progress(

@@ -105,7 +105,7 @@ class SinkDelivery:
 
     def _write_to(self, sink: NamedSink, context: BatchContext, write: SinkWriter) -> SinkOutcome:
         runtime, batch_id = self._runtime, context.batch_id
-        started = runtime.clock.elapsed_millis()
+        started, started_ms = runtime.clock.elapsed_millis(), runtime.clock.time_millis()
         if not sink.parallel:
             runtime.reporter.update_status(f"Writing batch {batch_id} to sink {sink.name}")
         attempts = self._call(sink, batch_id, write)
@@ -116,7 +116,8 @@ class SinkDelivery:
                 raise concurrent_update(runtime, batch_id)
         runtime.faults.reach(FaultPoint.AFTER_SINK_ENTRY, batch_id)
         taken = round(runtime.clock.elapsed_millis() - started)
-        return SinkOutcome(sink.name, sink.description, SinkStatus.WRITTEN, taken, attempts)
+        status = SinkStatus.WRITTEN
+        return SinkOutcome(sink.name, sink.description, status, taken, attempts, started_ms)
 
     def _call(self, sink: NamedSink, batch_id: int, write: SinkWriter) -> int:
         """Write to a sink, again after failures; returns the number of attempts."""
