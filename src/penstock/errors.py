@@ -24,6 +24,7 @@
     │   ├── SinkFailedError             one of many sinks failed in a batch
     │   ├── FollowedQueryFailedError    the query that a trigger follows failed
     │   ├── PaceError                   the size of batches cannot be set
+    │   ├── QuarantineError             what a batch leaves out could not be copied
     │   ├── StoppedError                a batch was given up because the query was stopped
     │   └── WrongThreadError            a call that is not allowed on this thread
     ├── QueryStopTimeoutError           the query did not stop within `stopTimeout`
@@ -193,6 +194,10 @@ class FollowedQueryFailedError(ExecutionError):
 
 class PaceError(ExecutionError):
     """The size of batches cannot be set, by the trigger or by the sources of the query."""
+
+
+class QuarantineError(ExecutionError):
+    """What a batch leaves out could not be copied, so the batch was not run."""
 
 
 class StoppedError(ExecutionError):

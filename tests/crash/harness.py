@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from penstock.engine.faults import OF_MANY_SINKS, FaultPoint
+from penstock.engine.faults import OF_EVERY_QUERY, FaultPoint
 from tests.crash.pipelines import PIPELINES, RETAINED_BATCHES, Pipeline, Rows, Workspace
 from tests.killing import RunFailedError, kill_session, log_violations, newest, running, some, tail
 from tests.streams import log_entries
@@ -97,7 +97,7 @@ def choose_kills(count: int, seed: int) -> list[tuple[str, Kill]]:
     """
     chance = random.Random(seed)
     names = list(PIPELINES)
-    points = [point for point in FaultPoint if point not in OF_MANY_SINKS]
+    points = list(OF_EVERY_QUERY)
     chance.shuffle(points)
     chosen: list[tuple[str, Kill]] = []
     for number in range(count):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
 from penstock.checkpoint import CommitMetadata
-from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
+from penstock.engine.batch_parts import FilesPart, Pieces
+from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, SourceFile
 from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.offsets import LongOffset, Offset
 from penstock.engine.progress import ExecutionStats
 from penstock.engine.read_limit import ReadLimit
-from penstock.engine.seam import BatchExecution, BatchRequest, QueryPlan
+from penstock.engine.seam import BatchExecution, BatchRequest, PutAside, QueryPlan, Trials
 from penstock.engine.watermark import EventTimeStats
 from tests.memory_world.plan import MemoryBatch
 from tests.memory_world.sources import Abilities, RowStream
@@ -85,6 +87,30 @@ class NumberStream(_Numbers, MicroBatchStream):
         return {"consumed": str(latest_consumed)}
 
 
+class FileNumbers(NumberSource):
+    """A source that reads each number from a file of its own."""
+
+    def files_between(self, start: Offset | None, end: Offset) -> Sequence[SourceFile] | None:
+        first, last = self.rows_between(start, end)
+        return [SourceFile(f"/in/{n}", self.rows[n]) for n in range(first, last)]
+
+    def get_files(self, files: Sequence[SourceFile]) -> object:
+        self.calls.append(f"{self.name}.get_files {' '.join(file.path for file in files)}")
+        return [file.timestamp for file in files]
+
+    def size_of(self, file: SourceFile) -> int | None:
+        return 7
+
+
+def rows_of(request: BatchRequest) -> list[int]:
+    """The rows of a batch, of all sources."""
+    rows: list[int] = []
+    for data in request.data.values():
+        for piece in data.data if isinstance(data, Pieces) else (data,):
+            rows.extend(cast("list[int]", piece))
+    return rows
+
+
 class NumberBatch(MemoryBatch):
     """A batch that writes its rows to the plan's `output`."""
 
@@ -95,10 +121,8 @@ class NumberBatch(MemoryBatch):
     def run(self) -> int | None:
         self._plan.calls.append(f"plan.run {self.request.batch_id}")
         self._plan.on_run()
-        rows: list[int] = []
-        for data in self.request.data.values():
-            assert isinstance(data, list)
-            rows.extend(data)
+        rows = rows_of(self.request)
+        self._plan.refuse_poison(rows)
         self._plan.output[self.request.batch_id] = rows
         return len(rows) if self._plan.counts_rows else None
 
@@ -109,7 +133,8 @@ class NumberBatch(MemoryBatch):
     def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
         plan, batch_id = self._plan, self.request.batch_id
         plan.calls.append(f"plan.compute {batch_id}")
-        rows = [row for data in self.request.data.values() for row in cast("list[int]", data)]
+        rows = rows_of(self.request)
+        plan.refuse_poison(rows)
 
         def write(name: str) -> None:
             assert is_wanted
@@ -129,6 +154,19 @@ class NumberBatch(MemoryBatch):
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         rows = {s: len(d) for s, d in self.request.data.items() if isinstance(d, list)}
         return replace(self._plan.figures, input_rows=rows)
+
+
+class NumberTrials(Trials):
+    """Trials of a NumberPlan."""
+
+    def __init__(self, plan: NumberPlan) -> None:
+        self._plan = plan
+
+    def run(self, request: BatchRequest) -> None:
+        rows = rows_of(request)
+        self._plan.calls.append(f"plan.try {request.batch_id} {rows}")
+        self._plan.on_trial(rows)
+        self._plan.refuse_poison(rows)
 
 
 class NumberPlan(QueryPlan):
@@ -152,6 +190,10 @@ class NumberPlan(QueryPlan):
         self.many: Sequence[NamedSink] = ()
         self.written: dict[str, dict[int, list[int]]] = {}
         self.on_write: Callable[[str], None] = lambda name: None
+        self.poison: set[int] = set()
+        self.copies: dict[tuple[int, int], tuple[str, list[int]]] = {}
+        self.on_trial: Callable[[list[int]], None] = lambda rows: None
+        self.on_copy: Callable[[], None] = lambda: None
         self.stats_of: Callable[[BatchRequest], Sequence[EventTimeStats]] = lambda request: ()
 
     @property
@@ -186,6 +228,29 @@ class NumberPlan(QueryPlan):
         self.calls.append(f"plan.prepare {request.batch_id}")
         self.requests.append(request)
         return NumberBatch(self, request)
+
+    def refuse_poison(self, rows: Iterable[int]) -> None:
+        """Raise an error if a row is poison."""
+        bad = sorted(self.poison.intersection(rows))
+        if bad:
+            raise ValueError(f"cannot process {bad}")
+
+    @contextmanager
+    def trials(self) -> Iterator[Trials]:
+        self.calls.append("plan.trials")
+        yield NumberTrials(self)
+        self.calls.append("plan.trials end")
+
+    def copy_aside(self, aside: PutAside) -> None:
+        batch_id = aside.request.batch_id
+        self.calls.append(f"plan.copy_aside {batch_id}")
+        self.on_copy()
+        for number, part in enumerate(aside.parts):
+            if isinstance(part, FilesPart):
+                rows = [file.timestamp for file in part.files]
+            else:
+                rows = cast("list[int]", part.read())
+            self.copies[batch_id, number] = aside.record.path, rows
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
         self.resumed_after = commit

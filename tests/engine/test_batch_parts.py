@@ -12,10 +12,9 @@ from penstock.engine.batch_parts import (
     BatchPart,
     FilesPart,
     OffsetsPart,
-    SourceFile,
     SourcePart,
 )
-from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
+from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, SourceFile
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import (
     CompositeReadLimit,
@@ -118,7 +117,7 @@ def ranges(part: SourcePart) -> list[tuple[Any, Any]]:
 
 def test_files_are_split_down_to_one() -> None:
     files = tuple(SourceFile(f"file:///in/{n}", n) for n in range(5))
-    part = FilesPart(ScriptedSource(plus), "0", files)
+    part = FilesPart(ScriptedSource(plus), files, "0")
     assert (part.size, part.unit, part.is_empty) == (5, "file", False)
     assert [piece.files for piece in pieces(part) if isinstance(piece, FilesPart)] == [
         (file,) for file in files

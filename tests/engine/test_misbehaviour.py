@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint import CheckpointFiles
-from penstock.engine.faults import OF_MANY_SINKS, FaultInjector, FaultPoint
+from penstock.engine.faults import OF_EVERY_QUERY, FaultInjector, FaultPoint
 from penstock.engine.hooks import HookPoint, Hooks
 from penstock.engine.opening import open_checkpoint
 from penstock.engine.read_limit import ReadMaxRows
@@ -207,8 +207,8 @@ def test_a_call_that_blocks_during_a_stop_is_reported(
 
 ON_THE_THREAD = [
     point
-    for point in FaultPoint
-    if point not in {FaultPoint.BEFORE_METADATA, FaultPoint.AFTER_METADATA, *OF_MANY_SINKS}
+    for point in OF_EVERY_QUERY
+    if point not in {FaultPoint.BEFORE_METADATA, FaultPoint.AFTER_METADATA}
 ]
 
 

@@ -23,6 +23,7 @@ from penstock.engine.events import QueryEvent
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.opening import open_checkpoint
 from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity
@@ -31,7 +32,7 @@ from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import ProcessingTimeTrigger, Trigger
 from penstock.engine.unique_sources import with_own_limits
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
-from tests.engine.numbers import NumberPlan, NumberSource, NumberStream
+from tests.engine.numbers import FileNumbers, NumberPlan, NumberSource, NumberStream
 from tests.memory_world.files import MemoryFiles
 from tests.memory_world.session import (
     PARTITIONS_KEY,
@@ -199,6 +200,11 @@ class World:
         self.sources.append(source)
         return source
 
+    def add_files(self, name: str = "a", rows: Iterable[int] = ()) -> FileNumbers:
+        source = FileNumbers(name, rows, self.calls)
+        self.sources.append(source)
+        return source
+
     def add_stream(
         self, name: str = "a", rows: Iterable[int] = (), abilities: Abilities | None = None
     ) -> NumberStream:
@@ -222,6 +228,7 @@ class World:
         observers: Sequence[RunObserver] = (),
         pace_ms: int | None = None,
         on_terminated: Callable[[StreamExecution], None] | None = None,
+        quarantine: QuarantineRules | None = None,
     ) -> StreamExecution:
         if on_terminated is not None:
             observers = [*observers, EndObserver(on_terminated)]
@@ -237,6 +244,7 @@ class World:
             pace_ms=pace_ms,
             options=options,
             observers=observers,
+            quarantine=quarantine,
         )
 
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:

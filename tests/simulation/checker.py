@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.simulation.ledger import BatchRun, Ledger, SinkLedger
+from tests.simulation.ledger import BatchRun, Ledger, SinkLedger, rows_left
 from tests.simulation.life import Killed, Life
 from tests.simulation.log_rules import LogRules
 from tests.simulation.outcome_rules import OutcomeRules
@@ -179,9 +179,10 @@ class Checker:
 
     def _compare_with_log(self, life: Life, batch: BatchRun) -> None:
         decision = self.ledger.decisions[batch.batch_id]
+        left_out = self.ledger.left_out.get(batch.batch_id, frozenset())
         logged = BatchRun(
             batch.batch_id,
-            self.book.ranges_of(batch.batch_id),
+            rows_left(self.book.ranges_of(batch.batch_id), left_out),
             decision.watermark_ms,
             decision.timestamp_ms,
             batch.previous,
@@ -190,6 +191,8 @@ class Checker:
             raise self.book.violated(
                 life, f"a batch is not what the offset log says (rule 1): {batch}, logged {logged}"
             )
+        if not left_out <= self.ledger.copied.get(batch.batch_id, frozenset()):
+            raise self.book.violated(life, f"{batch} runs before what it leaves out is copied")
         before = self.ledger.decisions.get(batch.batch_id - 1)
         expected = None if before is None else (before.watermark_ms, before.timestamp_ms)
         previous = batch.previous

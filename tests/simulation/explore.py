@@ -24,6 +24,13 @@ _QUERIES = tuple(
         "sources=v1-limit:2,v2-now:1 sinks=3 plan=min retain=1 flags=nodata arrivals=2/0,1/1",
         "sources=v2-now:1 sinks=2 plan=stateless retain=1 flags=nodata arrivals=1,1,1",
         "sources=v1-limit:1,v2-now:2 plan=min retain=1 flags=nodata,store arrivals=2/1,1/0,1/1",
+        "sources=v2-now:3 after=1 poison=0.1 plan=min retain=1 flags=nodata arrivals=3,1",
+        "sources=v1-limit:3,v2-now:2 sinks=2 after=1 poison=0.0,0.2,1.1 plan=stateless retain=1 "
+        "flags=nodata arrivals=3/2,1/1",
+        "sources=v2-now:4 after=1 poison=0.1,0.2 plan=stateless retain=1 flags=nodata,store "
+        "arrivals=4,1",
+        "sources=v1-limit:2,v2:1 sinks=2 after=1 poison= plan=min retain=1 flags=nodata "
+        "arrivals=2/1,1/0",
     )
 )
 
@@ -58,16 +65,20 @@ def crash_pair_grounds() -> list[Ground]:
 
 
 def single_faults(ground: Ground) -> Iterator[Explored]:
-    """Every fault that is possible at every site that the first run passes."""
-    second = Run(ground.second)
-    undisturbed = replace(ground.query, runs=(Run(ground.first), second))
+    """Every fault that is possible at every site that the first run passes.
+
+    For a query with a quarantine at every site of the second run too, which puts rows aside.
+    """
+    runs = Run(ground.first), Run(ground.second)
+    undisturbed = replace(ground.query, runs=runs)
     outcome = simulate(undisturbed)
     yield undisturbed, outcome
-    for site, occurrence in outcome.passed[0]:
-        for kind in KINDS_AT[site]:
-            struck = Run(ground.first, faults=(Fault(kind, site, occurrence),))
-            schedule = replace(ground.query, runs=(struck, second))
-            yield schedule, simulate(schedule)
+    for number in range(2 if ground.query.shape.after else 1):
+        for site, occurrence in outcome.passed[number]:
+            for kind in KINDS_AT[site]:
+                struck = replace(runs[number], faults=(Fault(kind, site, occurrence),))
+                schedule = replace(ground.query, runs=(*runs[:number], struck, *runs[number + 1 :]))
+                yield schedule, simulate(schedule)
 
 
 def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:

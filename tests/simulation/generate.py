@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from tests.simulation.schedule import (
     Fault,
@@ -43,7 +44,17 @@ def _shape(rng: random.Random) -> QueryShape:
         repeats_first=rng.random() < 0.2,
         sinks=rng.choice((0, 0, 1, 2, 3)),
         on_object_store=rng.random() < 0.3,
+        **_quarantine(rng, sources),
     )
+
+
+def _quarantine(rng: random.Random, sources: tuple[SourceShape, ...]) -> dict[str, Any]:
+    """In some queries rows that cannot be processed, in sources that can be read row by row."""
+    if rng.random() < 0.6:
+        return {}
+    limited = [number for number, source in enumerate(sources) if source.kind.has_limit]
+    chosen = {(source, rng.randint(0, 5)) for source in limited for _ in range(rng.randint(0, 2))}
+    return {"after": rng.choice((1, 1, 2)), "poison": tuple(sorted(chosen))}
 
 
 def _run(rng: random.Random) -> Run:

@@ -9,6 +9,25 @@ from dataclasses import dataclass, field
 from penstock.checkpoint import OffsetSeqMetadata
 
 Ranges = tuple[tuple[int, int] | None, ...]
+RowsLeft = tuple[tuple[tuple[int, int], ...], ...]
+"""For each source the ranges of its rows, without gaps between the rows of one range."""
+
+
+def rows_left(ranges: Ranges, left_out: frozenset[tuple[int, int]] = frozenset()) -> RowsLeft:
+    """The rows of a batch, without some of them."""
+    found = []
+    for source, rows in enumerate(ranges):
+        # A source with another offset, but without a row, is part of the batch.
+        pieces = [rows] if rows is not None and rows[0] == rows[1] else []
+        for row in range(*rows) if rows else ():
+            if (source, row) in left_out:
+                continue
+            if pieces and pieces[-1][1] == row:
+                pieces[-1] = pieces[-1][0], row + 1
+            else:
+                pieces.append((row, row + 1))
+        found.append(tuple(pieces))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -37,16 +56,21 @@ class Decision:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """One attempt at a batch as the sink sees it; `ranges` has the rows of each source."""
+    """One attempt at a batch as the sink sees it; `rows` has the rows of each source."""
 
     batch_id: int
-    ranges: Ranges
+    rows: RowsLeft
     watermark_ms: int
     timestamp_ms: int
     previous: OffsetSeqMetadata | None
 
+    @property
+    def ranges(self) -> Ranges:
+        """The rows of each source from the first to the last; None if there are none."""
+        return tuple((pieces[0][0], pieces[-1][1]) if pieces else None for pieces in self.rows)
+
     def __str__(self) -> str:
-        rows = ["-" if r is None else f"{r[0]}..{r[1]}" for r in self.ranges]
+        rows = ["+".join(f"{a}..{b}" for a, b in pieces) or "-" for pieces in self.rows]
         return (
             f"batch {self.batch_id} (rows {', '.join(rows)}; watermark {self.watermark_ms}; "
             f"timestamp {self.timestamp_ms})"
@@ -82,6 +106,13 @@ class Ledger:
     written: dict[int, BatchRun] = field(default_factory=dict)
     sinks: dict[str, SinkLedger] = field(default_factory=dict)
     has_names: bool = False
+    failures: dict[int, tuple[int, int]] = field(default_factory=dict)
+    left_out: dict[int, frozenset[tuple[int, int]]] = field(default_factory=dict)
+    copied: dict[int, frozenset[tuple[int, int]]] = field(default_factory=dict)
+    """By batch, the rows that are recorded as left out, and those that are copied.
+
+    `failures` has the batch and the timestamp of the plan of each recorded failure.
+    """
 
     def take_over(self, other: Ledger) -> None:
         """Copy the content of another ledger."""
@@ -94,6 +125,9 @@ class Ledger:
         self.written.update(other.written)
         self.sinks = {name: sink.copy() for name, sink in other.sinks.items()}
         self.has_names = other.has_names
+        self.failures.update(other.failures)
+        self.left_out.update(other.left_out)
+        self.copied.update(other.copied)
 
     @property
     def latest_decision(self) -> int:
@@ -104,6 +138,15 @@ class Ledger:
     def latest_commit(self) -> int:
         """The latest batch in the commit log; -1 if there is none."""
         return len(self.commits) - 1
+
+    @property
+    def failures_of_plan(self) -> int:
+        """How many failures of the latest batch, as it is planned, are recorded."""
+        latest = self.latest_decision
+        if latest < 0:
+            return 0
+        plan = latest, self.decisions[latest].timestamp_ms
+        return sum(failure == plan for failure in self.failures.values())
 
     def end_of(self, batch_id: int, position: int) -> int | None:
         """The end of a source, given its position in the plan, in a batch; None for batch -1."""

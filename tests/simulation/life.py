@@ -38,6 +38,8 @@ class Life(FaultInjector):
         self.dead = False
         self.stopped = False
         self.sees_stale_listing = False
+        self.has_tried = False
+        self.fails_of_poison = False
         self.take_checkpoint_away: Callable[[Fault], None] = lambda fault: None
         self.execution: StreamExecution | None = None
         self.injected: list[Fault] = []
@@ -46,6 +48,8 @@ class Life(FaultInjector):
         self._faults = {(f.site, f.occurrence): f for f in run.faults}
 
     def reach(self, point: FaultPoint, batch_id: int) -> None:
+        if point is FaultPoint.BEFORE_TRIALS:
+            self.has_tried = True
         self.cross(_SITES[point._name_])
 
     def cross(self, site: str) -> FaultKind | None:

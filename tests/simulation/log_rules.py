@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from penstock.checkpoint.quarantine_log import FAILURES, QUARANTINE
 from penstock.checkpoint.sink_entries import SINK_NAMES, SINKS
+from tests.simulation import quarantine_rules
 from tests.simulation.ledger import Decision
 from tests.simulation.life import Life
 from tests.simulation.rulebook import Mode, Rulebook
@@ -25,6 +27,12 @@ class LogRules:
             self._decided(life, int(plain), Decision.read(data))
         elif directory == "commits":
             self._committed(life, int(plain), json.loads(data.decode().split("\n")[1]))
+        elif directory == QUARANTINE:
+            fields = json.loads(data.decode().split("\n")[1])
+            quarantine_rules.left_out(self._book, life, int(plain), fields)
+        elif directory == FAILURES:
+            fields = json.loads(data.decode().split("\n")[1])
+            quarantine_rules.failed(self._book, life, int(plain), fields)
         elif directory == SINK_NAMES:
             self._named(life, json.loads(data.decode().split("\n")[1]))
         elif directory.startswith(f"{SINKS}/"):
@@ -37,6 +45,9 @@ class LogRules:
         """Called before a file is removed: only old entries may be."""
         directory, _, plain = name.rpartition("/")
         if not plain.isdigit():
+            return
+        if directory == FAILURES:
+            quarantine_rules.forgotten(self._book, life, int(plain))
             return
         batch_id, latest = int(plain), self._ledger.latest_decision
         keeps = latest - self._book.shape.retained_batches

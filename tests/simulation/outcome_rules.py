@@ -11,10 +11,11 @@ from penstock.errors import (
     SinkAheadError,
 )
 from tests.memory_world.session import InterruptedCallError
+from tests.simulation.ledger import rows_left
 from tests.simulation.life import Life
 from tests.simulation.rulebook import Mode, Rulebook
 from tests.simulation.schedule import FaultKind
-from tests.simulation.sites import SWALLOWED_AT
+from tests.simulation.sites import OF_TRIALS, SWALLOWED_AT
 
 _OF_RIVALS = (FaultKind.RIVAL, FaultKind.RIVAL_UNANSWERED)
 _OF_ONE_REQUEST = (FaultKind.EIO, FaultKind.EIO_AFTER, FaultKind.REPEATED)
@@ -22,6 +23,13 @@ _OF_ONE_REQUEST = (FaultKind.EIO, FaultKind.EIO_AFTER, FaultKind.REPEATED)
 
 def _is_refusal(failure: BaseException | None) -> bool:
     return isinstance(failure, ConcurrentUpdateError)
+
+
+def is_of_poison(failure: BaseException | None) -> bool:
+    """Whether a query has failed because of a row that it cannot process."""
+    while failure is not None and type(failure).__name__ != "PoisonError":
+        failure = failure.__cause__
+    return failure is not None
 
 
 class OutcomeRules:
@@ -72,10 +80,11 @@ class OutcomeRules:
                 self._fail(life, f"a torn file was not refused; the run ended with {failure!r}")
             return
         if failure is not None and not life.injected:
-            self._fail(life, f"the query failed without a fault: {failure!r}")
+            self._check_poison(life, failure)
         self._check_loss(life, failure)
         raised = [f for f in life.injected if f.kind is FaultKind.RAISE]
-        if raised and raised[0].site not in SWALLOWED_AT and failure is None:
+        swallowed = SWALLOWED_AT | OF_TRIALS if life.has_tried else SWALLOWED_AT
+        if raised and raised[0].site not in swallowed and failure is None:
             self._fail(life, f"the error injected at {raised[0].site} was swallowed")
         rivals = [f for f in life.injected if f.kind in _OF_RIVALS]
         if rivals and life.injected[-1] is rivals[-1] and not _is_refusal(failure):
@@ -85,9 +94,28 @@ class OutcomeRules:
         if hung and isinstance(failure, InterruptedCallError):
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
 
+    def _check_poison(self, life: Life, failure: BaseException) -> None:
+        """Only a row that cannot be processed makes a query fail, and not for ever."""
+        book, ledger = self._book, self._ledger
+        latest = ledger.latest_decision
+        left = rows_left(book.ranges_of(latest)) if latest >= 0 else ()
+        poisoned = any(
+            first <= row < last
+            for source, row in book.shape.poison
+            for first, last in (left[source] if left else ())
+        )
+        if not is_of_poison(failure) or not poisoned:
+            self._fail(life, f"the query failed without a fault: {failure!r}")
+        if book.due_for_quarantine and book.planned_at_start == latest:
+            self._fail(
+                life, f"batch {latest} has failed often enough, and fails again: {failure!r}"
+            )
+
     def _check_unanswered(self, life: Life, failure: BaseException | None) -> None:
         """A single request to a store that fails, done or not, does not make the query fail."""
         if not self._book.shape.on_object_store or failure is None or len(life.injected) != 1:
+            return
+        if is_of_poison(failure):
             return
         fault = life.injected[0]
         if fault.kind in _OF_ONE_REQUEST and fault.site.startswith("create_"):
@@ -102,7 +130,9 @@ class OutcomeRules:
         if failure is None:
             if self._book.mode is not Mode.CONTINUOUS or life.is_last:
                 self._check_complete(life)
-        elif not isinstance(failure, (CheckpointVanishedError, SinkAheadError)):
+        elif not isinstance(failure, (CheckpointVanishedError, SinkAheadError)) and not (
+            is_of_poison(failure)
+        ):
             self._fail(life, f"the checkpoint was taken away, and the query says {failure!r}")
 
     def _check_recoverable(self, life: Life) -> None:
@@ -126,9 +156,17 @@ class OutcomeRules:
             self._fail(life, f"the sink has the batches {sorted(written)}: there is a gap")
         ends = [0] * len(self._book.rows)
         for batch_id in range(len(written)):
-            for source, rows in enumerate(written[batch_id].ranges):
-                if rows is None:
+            left_out = self._ledger.left_out.get(batch_id, frozenset())
+            for source, pieces in enumerate(written[batch_id].rows):
+                numbers = [row for piece in pieces for row in range(*piece)]
+                numbers += [row for number, row in left_out if number == source]
+                if not numbers:
                     continue
+                rows = min(numbers), max(numbers) + 1
+                if sorted(numbers) != list(range(*rows)):
+                    self._fail(
+                        life, f"batch {batch_id} has the rows {sorted(numbers)} of source {source}"
+                    )
                 if rows[0] != ends[source]:
                     what = "twice" if rows[0] < ends[source] else "never"
                     self._fail(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.checkpoint import StreamMetadata
+from penstock.checkpoint.quarantine_log import FAILURES
 from penstock.checkpoint.sink_entries import SINK_NAMES
 from tests.memory_world.files import Directories
 
@@ -13,7 +14,7 @@ def without_batch(directories: Directories, batch_id: int) -> Directories:
         directory: {
             name: data
             for name, data in files.items()
-            if name != str(batch_id) or directory == SINK_NAMES
+            if name != str(batch_id) or directory in (SINK_NAMES, FAILURES)
         }
         for directory, files in directories.items()
     }

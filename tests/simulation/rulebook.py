@@ -46,6 +46,9 @@ class Rulebook:
         self.decided: list[int] = []
         self.written_here: set[int] = set()
         self._seen: dict[int, int] = {}
+        enough = bool(self.shape.after) and ledger.failures_of_plan >= self.shape.after
+        self.due_for_quarantine = enough and self.had_planned_batch
+        self.planned_at_start = ledger.latest_decision
 
     def violated(self, life: Life, message: str) -> Killed:
         """Record a violation. Raise the result."""
@@ -58,8 +61,8 @@ class Rulebook:
 
     def batch_written(self, batch: BatchRun) -> None:
         self.written_here.add(batch.batch_id)
-        for source, rows in enumerate(batch.ranges):
-            if rows is not None and rows[0] < rows[1]:
+        for source, pieces in enumerate(batch.rows):
+            for rows in pieces:
                 seen = latest_event_ms(source, *rows) - DELAY_MS
                 self._seen[source] = max(seen, self._seen.get(source, seen))
 

@@ -6,7 +6,8 @@ A schedule has a text form of one line, which can be replayed:
     runs=processing*4!kill@after_sink#2;once;available!eio@create_offsets#1
 
 (in one line). `kill@after_sink#2` is a kill when the run passes `after_sink` for the second time. A
-query with two named sinks has `sinks=2` after its sources.
+query with two named sinks has `sinks=2` after its sources. `after=1 poison=0.2,1.0` is one with a
+quarantine after one failure, which cannot process row 2 of source 0 and row 0 of source 1.
 """
 
 from __future__ import annotations
@@ -130,6 +131,11 @@ class QueryShape:
     sinks: int = 0
     """The number of named sinks; 0 for a query with one sink. Every second one is parallel."""
 
+    after: int = 0
+    """The failures after which parts of a batch are put aside; 0: the query has no quarantine."""
+    poison: tuple[tuple[int, int], ...] = ()
+    """The rows that the query cannot process: the number of the source, and of the row in it."""
+
     @property
     def sink_names(self) -> tuple[str, ...]:
         return tuple(f"sink-{number}" for number in range(self.sinks))
@@ -163,6 +169,8 @@ class Schedule:
         flags = [name for name, field in _FLAGS.items() if getattr(shape, field)]
         arrivals = ",".join("/".join(map(str, rows)) for rows in self.arrivals)
         sinks = f"sinks={shape.sinks} " if shape.sinks else ""
+        poison = ",".join(f"{source}.{row}" for source, row in shape.poison)
+        sinks += f"after={shape.after} poison={poison} " if shape.after else ""
         return (
             f"sources={sources} {sinks}plan={shape.watermark_policy or 'stateless'} "
             f"retain={shape.retained_batches} flags={','.join(flags)} arrivals={arrivals} "
@@ -201,8 +209,15 @@ def _parse_shape(parts: dict[str, str]) -> QueryShape:
         None if parts["plan"] == "stateless" else parts["plan"],
         int(parts["retain"]),
         sinks=int(parts.get("sinks", 0)),
+        after=int(parts.get("after", 0)),
+        poison=_parse_poison(parts.get("poison", "")),
         **{field: field in flags for field in _FLAGS.values()},
     )
+
+
+def _parse_poison(text: str) -> tuple[tuple[int, int], ...]:
+    pairs = [pair.split(".") for pair in text.split(",") if pair]
+    return tuple((int(source), int(row)) for source, row in pairs)
 
 
 def _parse_arrivals(text: str) -> tuple[tuple[int, ...], ...]:

@@ -49,7 +49,9 @@ def _simpler_runs(run: Run) -> Iterator[Run]:
 def _without_a_source(schedule: Schedule) -> Iterator[Schedule]:
     sources = schedule.shape.sources
     for index in range(len(sources) if len(sources) > 1 else 0):
-        shape = replace(schedule.shape, sources=sources[:index] + sources[index + 1 :])
+        poison = tuple((s - (s > index), row) for s, row in schedule.shape.poison if s != index)
+        left = sources[:index] + sources[index + 1 :]
+        shape = replace(schedule.shape, sources=left, poison=poison)
         arrivals = tuple(rows[:index] + rows[index + 1 :] for rows in schedule.arrivals)
         yield replace(schedule, shape=shape, arrivals=arrivals)
 
@@ -73,5 +75,10 @@ def _plainer_shapes(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, shape=replace(shape, available_now_wrapper=False))
     if shape.sinks:
         yield replace(schedule, shape=replace(shape, sinks=shape.sinks - 1))
+    for pair in shape.poison:
+        others = tuple(other for other in shape.poison if other != pair)
+        yield replace(schedule, shape=replace(shape, poison=others))
+    if shape.after and not shape.poison:
+        yield replace(schedule, shape=replace(shape, after=0))
     if shape.repeats_first:
         yield replace(schedule, shape=replace(shape, repeats_first=False))

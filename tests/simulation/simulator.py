@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles
 from penstock.engine.cron import Cron
 from penstock.engine.opening import open_checkpoint
+from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.seam import QueryPlan
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import (
@@ -23,6 +24,7 @@ from penstock.engine.when_backlog import WhenBacklog
 from tests.simulation.files import SimulatedFiles
 from tests.simulation.ledger import Ledger
 from tests.simulation.life import Killed, Life
+from tests.simulation.outcome_rules import is_of_poison
 from tests.simulation.plan import SimulatedPlan
 from tests.simulation.schedule import Fault, Run, Schedule, TriggerKind
 from tests.simulation.session import SimulatedSession
@@ -114,6 +116,8 @@ class Simulation:
             # With a torn file there is one more run, which refuses it.
             for _ in range(1 + bool(world.torn)):
                 last = self.live(_LAST_RUN, is_last=True)
+            while last.fails_of_poison and not world.checker.violations:
+                last = self.live(_LAST_RUN, is_last=True)
             world.checker.all_over(last)
         return Outcome(
             world.checker.violations,
@@ -145,6 +149,7 @@ def _live(world: World, life: Life) -> Life:
     life.take_checkpoint_away = world.take_checkpoint_away
     failure = _run_query(world, life)
     life.execution = None
+    life.fails_of_poison = is_of_poison(failure)
     world.bring_checkpoint_back()
     world.checker.run_ends(life, failure, refuses_torn_files=refuses_torn_files)
     if refuses_torn_files:
@@ -177,6 +182,11 @@ def _pace_ms(world: World, life: Life) -> int | None:
     return _PACE_MS if has_limit and life.number % 2 else None
 
 
+def _quarantine(world: World) -> QuarantineRules | None:
+    after = world.shape.after
+    return QuarantineRules("memory:/aside", after) if after else None
+
+
 def _run_query(world: World, life: Life) -> BaseException | None:
     """Returns the error of the query; None if it did not fail or its process was killed."""
     try:
@@ -190,6 +200,7 @@ def _run_query(world: World, life: Life) -> BaseException | None:
             clock=world,
             faults=life,
             pace_ms=_pace_ms(world, life),
+            quarantine=_quarantine(world),
         )
         life.execution = execution
         execution.run_here(lambda: _rest(world, life))

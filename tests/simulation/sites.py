@@ -18,6 +18,8 @@ PREPARE = "call_prepare"
 SINK_MIDWAY = "sink_midway"
 COMPUTE_MIDWAY = "compute_midway"
 PROGRESS_REPORT = "progress_report"
+TRIAL = "trial"
+COPY = "copy"
 
 _PROCESS = (FaultKind.RAISE, FaultKind.KILL)
 _CALL = (*_PROCESS, FaultKind.HANG)
@@ -72,9 +74,20 @@ KINDS_AT: Mapping[str, tuple[FaultKind, ...]] = {
     **{f"create_{what}": _CREATE for what in ("sinks", "sink-names")},
     **{f"{call}_{what}": _READ for call in ("read", "list") for what in ("sinks", "sink-names")},
     "delete_sinks": _DELETE,
+    # Only queries with a quarantine pass these.
+    FaultPoint.BEFORE_QUARANTINE_RECORD.value: (*_POINT, *_LOSS),
+    **dict.fromkeys((TRIAL, COPY), _CALL),
+    "create_quarantine": _CREATE,
+    "create_failures": tuple(kind for kind in _CREATE if not kind.value.startswith("rival")),
+    **{f"read_{what}": _READ for what in ("quarantine", "failures")},
+    **{f"list_{what}": _LIST for what in ("quarantine", "failures")},
+    "delete_failures": _DELETE,
 }
 
 SWALLOWED_AT = frozenset(
     {FaultPoint.BEFORE_STOP_SOURCES.value, FaultPoint.AFTER_STOP_SOURCES.value}
 )
 """Sites at which an error does not make the query fail, since it is ending."""
+
+OF_TRIALS = frozenset({TRIAL, GET_BATCH, LATEST_OFFSET})
+"""Sites at which an error may be that of a trial, which does not make the query fail."""

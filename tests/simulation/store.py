@@ -72,7 +72,7 @@ class SimulatedStore(ObjectStore):
         return self._world.files.exists(name)
 
     def list_names(self, directory: str) -> list[str]:
-        self._read(f"list_{directory}", directory)
+        self._read(f"list_{kind_of(directory)}", directory)
         return self._world.files.list_names(directory)
 
     def is_empty(self, directory: str) -> bool:

@@ -35,6 +35,10 @@ runs = st.builds(
 def schedules(draw: st.DrawFn) -> Schedule:
     source = st.builds(SourceShape, kind=st.sampled_from(SourceKind), max_rows=st.integers(1, 3))
     sources = tuple(draw(st.lists(source, min_size=1, max_size=3)))
+    limited = [number for number, source in enumerate(sources) if source.kind.has_limit]
+    rows = st.tuples(st.sampled_from(limited), st.integers(0, 4)) if limited else st.nothing()
+    after = draw(st.integers(0, 2))
+    poison = draw(st.sets(rows, max_size=3)) if after and limited else set()
     shape = QueryShape(
         sources,
         draw(st.sampled_from((None, "min", "max"))),
@@ -44,6 +48,8 @@ def schedules(draw: st.DrawFn) -> Schedule:
         repeats_first=draw(st.booleans()),
         sinks=draw(st.integers(0, 3)),
         on_object_store=draw(st.booleans()),
+        after=after,
+        poison=tuple(sorted(poison)),
     )
     arrival = st.tuples(*(st.integers(0, 3) for _ in sources))
     arrivals = draw(st.lists(arrival, min_size=1, max_size=4))

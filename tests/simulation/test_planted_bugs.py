@@ -10,6 +10,7 @@ import pytest
 
 from tests.simulation import Schedule, quiet_engine, shrink, simulate
 from tests.simulation import planted_bugs as bugs
+from tests.simulation import planted_quarantine_bugs as quarantine_bugs
 from tests.simulation import planted_store_bugs as store_bugs
 from tests.simulation.explore import single_fault_grounds, single_faults
 
@@ -25,6 +26,8 @@ class PlantedBug:
     shown_by: str
     message: str
 
+
+_POISON = "sources=v2-now:3 after=1 poison=0.1 plan=stateless retain=100 flags=nodata arrivals=3,1"
 
 PLANTED_BUGS = {
     "commit before sink": PlantedBug(
@@ -283,6 +286,57 @@ PLANTED_BUGS = {
         "sources=v2-now:1 sinks=1 plan=stateless retain=100 flags=nodata arrivals=0 runs=once",
         "have not changed",
     ),
+    "what is left out is not recorded": PlantedBug(
+        quarantine_bugs.decision_not_recorded,
+        f"{_POISON} runs=processing;processing",
+        "not what the offset log says",
+    ),
+    "what is left out is decided again": PlantedBug(
+        quarantine_bugs.decision_not_repeated,
+        f"{_POISON} runs=processing;processing!kill@after_quarantine_record#1",
+        "ConcurrentUpdateError",
+    ),
+    "what is left out comes back": PlantedBug(
+        quarantine_bugs.fixed_query_takes_all_rows,
+        f"{_POISON} runs=processing;processing!kill@after_quarantine_copy#1",
+        "has failed often enough, and fails again",
+    ),
+    "more is left out than is recorded": PlantedBug(
+        quarantine_bugs.one_more_part_left_out,
+        f"{_POISON} runs=processing;processing",
+        "not what the offset log says",
+    ),
+    "not copied after a crash": PlantedBug(
+        quarantine_bugs.copied_only_when_decided,
+        f"{_POISON} runs=processing;processing!kill@after_quarantine_record#1",
+        "runs before what it leaves out is copied",
+    ),
+    "not copied before the sink has the batch": PlantedBug(
+        quarantine_bugs.copied_after_the_batch,
+        f"{_POISON} runs=processing;processing",
+        "runs before what it leaves out is copied",
+    ),
+    "put aside after too few failures": PlantedBug(
+        quarantine_bugs.one_failure_too_few,
+        f"{_POISON} runs=processing".replace("after=1", "after=2"),
+        "rows are left out after 1 failures",
+    ),
+    "failures forgotten": PlantedBug(
+        quarantine_bugs.failures_removed_too_early,
+        f"{_POISON} runs=processing".replace("after=1", "after=2"),
+        "is removed before its commit",
+    ),
+    "a failing sink taken for the data": PlantedBug(
+        quarantine_bugs.sink_taken_for_the_data,
+        "sources=v2-now:1 after=1 poison= plan=stateless retain=100 flags=nodata "
+        "arrivals=1 runs=processing!raise@before_sink#1",
+        "are left out, and not all of them fail",
+    ),
+    "nothing put aside": PlantedBug(
+        quarantine_bugs.nothing_ever_put_aside,
+        f"{_POISON} runs=processing",
+        "has failed often enough, and fails again",
+    ),
 }
 
 
@@ -314,14 +368,22 @@ def test_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch)
         "another query's checkpoint is written to",
         "entries of sinks ignored",
         "commit before all sinks",
+        "what is left out is decided again",
+        "not copied after a crash",
+        "a failing sink taken for the data",
     ],
 )
 def test_exploration_finds_a_planted_bug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = PLANTED_BUGS[name]
     bug.plant(monkeypatch)
 
-    of_sinks = "sinks=" in bug.shown_by
-    grounds = [g for g in single_fault_grounds() if bool(g.query.shape.sinks) is of_sinks]
+    of_sinks, of_quarantine = "sinks=" in bug.shown_by, "after=" in bug.shown_by
+    grounds = [
+        ground
+        for ground in single_fault_grounds()
+        if bool(ground.query.shape.sinks) is of_sinks or of_quarantine
+        if bool(ground.query.shape.after) is of_quarantine
+    ]
     in_turn = itertools.zip_longest(*map(single_faults, grounds))
     explored = filter(None, itertools.chain.from_iterable(in_turn))
     violations = (violation for _, outcome in explored for violation in outcome.violations)

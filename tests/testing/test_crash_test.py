@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import DataStreamWriter, write_stream
 from penstock.api.install import is_installed
-from penstock.engine.faults import OF_MANY_SINKS
+from penstock.engine.faults import OF_EVERY_QUERY
 from penstock.errors import ExecutionError
 from penstock.testing import FaultPoint, Workspace, crash_test
 from penstock.testing.crash_faults import STOP_POINTS
@@ -74,7 +74,7 @@ def test_a_sink_that_uses_the_batch_id_is_exactly_once_at_every_point(
     )
     report.check()
     crashed = {trial.crashed_at.point for trial in report.trials}
-    assert crashed == set(FaultPoint) - OF_MANY_SINKS - STOP_POINTS
+    assert crashed == set(OF_EVERY_QUERY) - STOP_POINTS
     assert report.not_passed == []
     again = [t.crashed_at.point.value for t in report.trials if t.delivered_again]
     assert again == ["after_sink", "before_commit_log"]

@@ -11,6 +11,7 @@ from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.known_files import KnownFiles
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import OffsetSeqLog
+from penstock.checkpoint.quarantine_log import FailureLog, QuarantineLog
 from penstock.checkpoint.sink_entries import SinkEntryLog, SinkNamesLog
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.versions import LogVersions
@@ -33,6 +34,8 @@ class CheckpointDirectory:
         self.offset_log = OffsetSeqLog(files, known=self._known, versions=versions)
         self.commit_log = CommitLog(files, known=self._known, versions=versions)
         self.sink_names = SinkNamesLog(files, known=self._known)
+        self.failures = FailureLog(files, known=self._known)
+        self.quarantine = QuarantineLog(files, known=self._known)
 
     def sink_log(self, name: str) -> SinkEntryLog:
         """The entries of one of many sinks."""

@@ -6,6 +6,9 @@
                                             whether it has finished: see `tools.backup`
     .penstock/sinks/lake/7                  the sink `lake` has finished batch 7: see `sink_entries`
     .penstock/sink-names/0                  the names of the sinks: see `sink_entries`
+    .penstock/failures/0                    a failure of a batch: see `quarantine_log`
+    .penstock/quarantine/7                  what batch 7 leaves out: see `quarantine_log`
+    .penstock/trial/state                   a copy of the state, while a batch is narrowed
 
 Spark does not read this directory.
 """

@@ -12,17 +12,15 @@ A file is two lines, with no newline at the end:
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from penstock.checkpoint.files import CheckpointFiles
-from penstock.checkpoint.json_text import integer_field, object_from_json, to_json
+from penstock.checkpoint.json_text import integer_field
 from penstock.checkpoint.known_files import KnownFiles
-from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.own_files import OWN_DIRECTORY
-from penstock.checkpoint.versions import parse_version
-from penstock.errors import IncompleteLogError, MalformedLogError
+from penstock.checkpoint.own_log import OwnLog
+from penstock.errors import MalformedLogError
 
 SINKS = f"{OWN_DIRECTORY}/sinks"
 """The directory of the entries, relative to the checkpoint's root; one directory for each sink."""
@@ -30,10 +28,7 @@ SINKS = f"{OWN_DIRECTORY}/sinks"
 SINK_NAMES = f"{OWN_DIRECTORY}/sink-names"
 """The directory of the recorded names, relative to the checkpoint's root."""
 
-_VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-
-T = TypeVar("T")
 
 
 def is_sink_name(name: str) -> bool:
@@ -60,34 +55,7 @@ class SinkNames:
     names: tuple[str, ...]
 
 
-class _OwnLog(MetadataLog[T], Generic[T]):
-    """A log below `.penstock/`. Its entries are not expected to be there before each write."""
-
-    what = ""
-
-    def serialize(self, entry: T) -> bytes:
-        return f"v{_VERSION}\n{to_json(self.fields_of(entry))}".encode()
-
-    def deserialize(self, data: bytes) -> T:
-        version, newline, text = data.decode().partition("\n")
-        if not newline or not text.endswith("}"):
-            raise IncompleteLogError(f"{self.what} is empty or truncated.")
-        parse_version(version, _VERSION)
-        return self.from_fields(object_from_json(text, self.what))
-
-    @abstractmethod
-    def fields_of(self, entry: T) -> dict[str, Any]:
-        """The JSON fields of an entry."""
-
-    @abstractmethod
-    def from_fields(self, fields: dict[str, Any]) -> T:
-        """The entry with these JSON fields. Raises MalformedLogError."""
-
-    def _remember(self, batch_id: int, data: bytes) -> None:
-        """A batch has an entry for each sink; checking all before each write would cost more."""
-
-
-class SinkEntryLog(_OwnLog[SinkEntry]):
+class SinkEntryLog(OwnLog[SinkEntry]):
     """The entries of one sink."""
 
     what = "An entry of a sink"
@@ -106,7 +74,7 @@ class SinkEntryLog(_OwnLog[SinkEntry]):
         self._remove(self.list_batches())
 
 
-class SinkNamesLog(_OwnLog[SinkNames]):
+class SinkNamesLog(OwnLog[SinkNames]):
     """The recorded names. The key of an entry is a running number, not a batch id."""
 
     what = "A record of the names of sinks"

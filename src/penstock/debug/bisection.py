@@ -4,11 +4,9 @@ The checkpoint is not changed: it is copied, and the trials run on copies of tha
 
 1. The checkpoint is copied as it was before the batch.
 2. The whole batch is planned in a copy of that and run. If it does not fail, the bisection ends.
-3. The failing part is split in two, and the first half is run on a copy of the checkpoint as it
-   was before the failing part. If it fails, the search continues with it.
-4. Otherwise the second half is run on the checkpoint that the first half left, with its state. If
-   it fails, the search continues with it; if not, only both halves together fail.
-5. The search ends with a part that cannot be split.
+3. It is narrowed as described in `engine.narrowing`: the first half of a failing part is run on a
+   copy of the checkpoint as it was before that part, and if it does not fail, the second half on
+   the checkpoint that the first half left, with its state.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -32,6 +31,7 @@ from penstock.checkpoint.tools.view import CheckpointView
 from penstock.debug.bisect_report import BisectReport, BisectTrial, brief, ranges_of
 from penstock.engine.batch_parts import BatchPart
 from penstock.engine.hooks import Hooks
+from penstock.engine.narrowing import narrow
 from penstock.engine.triggers import OneTimeTrigger
 from penstock.errors import CheckpointError, MissingBatchError, UnsupportedError
 from penstock.spark.replay.bisected_batch import BisectedBatch, location_of
@@ -80,24 +80,17 @@ class Bisection:
         with _quietly(df), contextlib.closing(self._bound(df)) as batch:
             whole = batch.whole()
             _require_divisible(whole)
-            error = self._fails(batch, whole, df, sink, hooks)
+            fails = partial(self._fails, batch, df, sink, hooks)
+            error = fails(whole)
             if error is None:
                 return self._report()
-            smallest, is_together = whole, False
-            while not is_together and (halves := smallest.halves()) is not None:
-                for half in halves:
-                    found = self._fails(batch, half, df, sink, hooks)
-                    if found is not None:
-                        smallest, error = half, found
-                        break
-                else:
-                    is_together = True
+            found = narrow(whole, error, fails)
             return replace(
                 self._report(),
-                smallest=ranges_of(smallest),
-                error=brief(error),
-                error_text=str(error),
-                is_together=is_together,
+                smallest=ranges_of(found.part),
+                error=brief(found.error),
+                error_text=str(found.error),
+                is_together=found.is_together,
             )
 
     def _report(self) -> BisectReport:
@@ -121,10 +114,10 @@ class Bisection:
     def _fails(
         self,
         batch: BisectedBatch,
-        part: BatchPart,
         df: DataFrame,
         sink: SinkRequest,
         hooks: Hooks | None,
+        part: BatchPart,
     ) -> BaseException | None:
         """Run a part and return its error.
 

@@ -20,7 +20,8 @@ class BatchContext:
     A batch is the data after `start_offsets` (the reference's committed offsets) up to
     `end_offsets` (its available offsets). `last_execution` is the execution of the previous batch;
     None for the first batch of a run. `sink_outcomes` is filled if the query has many sinks, `pace`
-    if it is paced and this run has constructed the batch.
+    if it is paced and this run has constructed the batch. `left_out` is the number of parts of each
+    source that are put aside.
     """
 
     batch_id: int = -1
@@ -34,6 +35,7 @@ class BatchContext:
     output_rows: int | None = None
     sink_outcomes: tuple[SinkOutcome, ...] = ()
     pace: Mapping[DataStream, SourcePace] = field(default_factory=dict)
+    left_out: Mapping[DataStream, int] = field(default_factory=dict)
 
     @property
     def is_new_data_available(self) -> bool:

@@ -1,6 +1,6 @@
 """Splits a batch into halves, and these again, to narrow down the range that makes it fail.
 
-A part of a batch has a part of each of its sources. How a source can be split depends on its kind:
+A part of a batch has parts of its sources. How a source can be split depends on its kind:
 
     file source                  between files, as listed in the source's own log
     Kafka                        between records: every number between two offsets is an offset
@@ -12,19 +12,36 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.checkpoint.offset_numbers import MISSING, is_whole_number, matched_values
-from penstock.engine.data_stream import DataStream, MicroBatchStream
+from penstock.engine.data_stream import DataStream, MicroBatchStream, SourceFile
 from penstock.engine.offsets import Offset, SerializedOffset
-from penstock.engine.read_limit import CompositeReadLimit, ReadLimit, ReadMaxFiles, ReadMaxRows
+from penstock.engine.read_limit import (
+    ALL_AVAILABLE,
+    CompositeReadLimit,
+    ReadLimit,
+    ReadMaxFiles,
+    ReadMaxRows,
+)
 
 _MOST_STEPS = 10_000
 """How many offsets of a source are requested one by one if their order is not known."""
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """The data of a source in a batch that leaves out parts of it: several results of `get_batch`.
+
+    Stands for their union.
+    """
+
+    data: tuple[object, ...]
+
+
 class SourcePart(ABC):
-    """The part of one source in a part of a batch: a contiguous range, which may be empty."""
+    """A part of one source in a part of a batch: a contiguous range, which may be empty."""
 
     source: DataStream
 
@@ -42,6 +59,22 @@ class SourcePart(ABC):
     def unit(self) -> str:
         """The name of the unit that `size` counts, in the singular."""
 
+    @property
+    @abstractmethod
+    def is_smallest(self) -> bool:
+        """Whether the source has no smaller part that is not empty.
+
+        False if a part that cannot be split may still contain many units.
+        """
+
+    @abstractmethod
+    def read(self) -> object:
+        """The data of the part, as from `get_batch`. Only for a part that is not empty."""
+
+    @abstractmethod
+    def without(self, part: SourcePart) -> Sequence[SourcePart]:
+        """What is left, without a part of this one. None of the results is empty."""
+
     @abstractmethod
     def halves(self) -> tuple[SourcePart, SourcePart] | None:
         """Two consecutive parts, neither of them empty; None if it cannot be split."""
@@ -56,20 +89,12 @@ class SourcePart(ABC):
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A file in the log of a file source."""
-
-    path: str
-    timestamp: int
-
-
-@dataclass(frozen=True)
 class FilesPart(SourcePart):
-    """Files of a file source whose log is in `directory`, relative to `sources`."""
+    """Files of a file source. `directory` is that of the source's log, relative to `sources`."""
 
     source: DataStream
-    directory: str
     files: tuple[SourceFile, ...]
+    directory: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -82,6 +107,18 @@ class FilesPart(SourcePart):
     @property
     def unit(self) -> str:
         return "file"
+
+    @property
+    def is_smallest(self) -> bool:
+        return len(self.files) == 1
+
+    def read(self) -> object:
+        return self.source.get_files(self.files)
+
+    def without(self, part: SourcePart) -> Sequence[SourcePart]:
+        assert isinstance(part, FilesPart)
+        left = replace(self, files=tuple(f for f in self.files if f not in part.files))
+        return [] if left.is_empty else [left]
 
     def halves(self) -> tuple[SourcePart, SourcePart] | None:
         if len(self.files) < 2:
@@ -121,12 +158,36 @@ class OffsetsPart(SourcePart):
     def _is_kafka(self) -> bool:
         return str(self.source).startswith("KafkaV2[")
 
+    @property
+    def is_smallest(self) -> bool:
+        source = self.source
+        if self.is_empty or not source.supports_admission_control:
+            return False
+        if self.size == 1:
+            return True
+        # A source without a limit of its own may ignore that of the call.
+        takes_limits = source.default_read_limit() != ALL_AVAILABLE
+        return takes_limits and source.latest_offset(self._begin, _limit_of(source, 1)) == self.end
+
+    @property
+    def _begin(self) -> Offset | None:
+        if self.start is None and isinstance(self.source, MicroBatchStream):
+            return self.source.initial_offset()
+        return self.start
+
+    def read(self) -> object:
+        assert self.end is not None
+        return self.source.get_batch(self.start, self.end)
+
+    def without(self, part: SourcePart) -> Sequence[SourcePart]:
+        assert isinstance(part, OffsetsPart)
+        left = replace(self, end=part.start), replace(self, start=part.end)
+        return [piece for piece in left if not piece.is_empty and piece.end is not None]
+
     def halves(self) -> tuple[SourcePart, SourcePart] | None:
         if self.is_empty or self.end is None or not self.source.supports_admission_control:
             return None
-        begin = self.start
-        if begin is None and isinstance(self.source, MicroBatchStream):
-            begin = self.source.initial_offset()
+        begin = self._begin
         middle = _middle_record(begin, self.end) if self._is_kafka else None
         middle = middle or _middle_by_limit(self.source, begin, self.end)
         if middle is None:
@@ -142,7 +203,10 @@ class OffsetsPart(SourcePart):
 
 @dataclass(frozen=True)
 class BatchPart:
-    """A part of a batch. `is_last` says that it ends where the batch ends."""
+    """A part of a batch. `is_last` says that it ends where the batch ends.
+
+    It has one part of each source, or several after `without`; some of them may be empty.
+    """
 
     sources: tuple[SourcePart, ...]
     is_last: bool = True
@@ -150,6 +214,20 @@ class BatchPart:
     @property
     def with_data(self) -> list[SourcePart]:
         return [part for part in self.sources if not part.is_empty]
+
+    def read(self) -> dict[DataStream, object]:
+        """The data of each source that has any; `Pieces` for several parts of one."""
+        found: dict[DataStream, list[object]] = {}
+        for part in self.with_data:
+            found.setdefault(part.source, []).append(part.read())
+        return {s: data[0] if len(data) == 1 else Pieces(tuple(data)) for s, data in found.items()}
+
+    def without(self, smaller: BatchPart) -> BatchPart:
+        """What is left, without a part that `halves`, applied repeatedly, has returned."""
+        left: list[SourcePart] = []
+        for whole, part in zip(self.sources, smaller.sources, strict=True):
+            left.extend([whole] if part.is_empty else whole.without(part))
+        return replace(self, sources=tuple(left))
 
     def halves(self) -> tuple[BatchPart, BatchPart] | None:
         """Two parts that, run one after the other, replace this one; None if it is minimal.

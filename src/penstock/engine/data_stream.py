@@ -8,10 +8,19 @@ a range on the executors. The `supports_...` and `accepts_...` properties are op
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit, unit_of
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file in the log of a file source."""
+
+    path: str
+    timestamp: int
 
 
 class DataStream(ABC):
@@ -86,6 +95,21 @@ class DataStream(ABC):
 
         The same two offsets return the same data in every run.
         """
+
+    def files_between(self, start: Offset | None, end: Offset) -> Sequence[SourceFile] | None:
+        """The files that `get_batch` reads; None if the source does not read files."""
+        return None
+
+    def get_files(self, files: Sequence[SourceFile]) -> object:
+        """The data of some files of a range, in the form that `get_batch` returns.
+
+        Only for a source that has `files_between`. There is at least one file.
+        """
+        raise NotImplementedError(f"{self} does not read files")
+
+    def size_of(self, file: SourceFile) -> int | None:
+        """The size of a file in bytes; None if it is not known, as of a file that is gone."""
+        return None
 
     @abstractmethod
     def commit(self, end: Offset) -> None:

@@ -29,6 +29,10 @@ class FaultPoint(str, Enum):
     BEFORE_PURGE = "before_purge"
     BETWEEN_PURGES = "between_purges"
     AFTER_PURGE = "after_purge"
+    BEFORE_TRIALS = "before_trials"
+    BEFORE_QUARANTINE_RECORD = "before_quarantine_record"
+    AFTER_QUARANTINE_RECORD = "after_quarantine_record"
+    AFTER_QUARANTINE_COPY = "after_quarantine_copy"
     BEFORE_GET_BATCH = "before_get_batch"
     AFTER_GET_BATCH = "after_get_batch"
     BEFORE_PLANNING = "before_planning"
@@ -41,6 +45,8 @@ class FaultPoint(str, Enum):
     AFTER_SINK = "after_sink"
     BEFORE_COMMIT_LOG = "before_commit_log"
     AFTER_COMMIT_LOG = "after_commit_log"
+    BEFORE_FAILURE_ENTRY = "before_failure_entry"
+    AFTER_FAILURE_ENTRY = "after_failure_entry"
     BEFORE_STOP_SOURCES = "before_stop_sources"
     AFTER_STOP_SOURCES = "after_stop_sources"
 
@@ -61,6 +67,21 @@ OF_MANY_SINKS = frozenset(
     }
 )
 """The points that only a query with many sinks reaches."""
+
+OF_QUARANTINE = frozenset(
+    {
+        FaultPoint.BEFORE_TRIALS,
+        FaultPoint.BEFORE_QUARANTINE_RECORD,
+        FaultPoint.AFTER_QUARANTINE_RECORD,
+        FaultPoint.AFTER_QUARANTINE_COPY,
+        FaultPoint.BEFORE_FAILURE_ENTRY,
+        FaultPoint.AFTER_FAILURE_ENTRY,
+    }
+)
+"""The points that only a query with a quarantine reaches, when a batch fails or has failed."""
+
+OF_EVERY_QUERY = tuple(p for p in FaultPoint if p not in OF_MANY_SINKS | OF_QUARANTINE)
+"""The points that every query reaches."""
 
 
 class FaultInjector:

@@ -15,6 +15,9 @@ from penstock.engine.source_pace import SourcePace
 NO_OUTPUT_ROWS = -1
 """The number of output rows of a sink that does not count them."""
 
+QUARANTINED_PARTS = "quarantinedParts"
+"""The metric of a source in a batch that leaves out parts of it: how many."""
+
 _ALL_DIGITS = Context(prec=400)
 """Precise enough for every digit of the largest float."""
 

@@ -14,16 +14,16 @@ from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryIdleEvent, QueryProgressEvent
-from penstock.engine.named_sinks import SinkOutcome, progress_metrics
+from penstock.engine.named_sinks import progress_metrics
 from penstock.engine.progress import (
     NO_OUTPUT_ROWS,
+    QUARANTINED_PARTS,
     ExecutionStats,
     SinkProgress,
     SourceProgress,
     StreamingQueryProgress,
 )
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
-from penstock.engine.source_pace import NO_PACE, SourcePace
 from penstock.engine.stream_progress import StreamProgress
 
 _logger = logging.getLogger(__name__)
@@ -156,9 +156,7 @@ class ProgressReporter:
             output_rows=context.output_rows,
             event_time={**stats.event_time, **self._watermark(plan, context)},
         )
-        progress = self._progress(
-            plan, context.batch_id, end, stats, context.sink_outcomes, context.pace
-        )
+        progress = self._progress(plan, context, end, stats)
         self._last_stats = stats
         self._last_idle_report = self._clock.time_millis()
         self._add(progress)
@@ -178,7 +176,7 @@ class ProgressReporter:
         interval = self._session.settings.no_data_progress_interval_ms
         if self._last_idle_report is None or end - interval >= self._last_idle_report:
             stats = self._stats_without_execution(plan, context)
-            self._add(self._progress(plan, context.batch_id, end, stats, (), context.pace))
+            self._add(self._progress(plan, context, end, stats))
             if self._last_idle_report is not None:
                 self._post_idle(interval)
             self._last_idle_report = end
@@ -234,26 +232,25 @@ class ProgressReporter:
     def _progress(
         self,
         plan: QueryPlan,
-        batch_id: int,
+        context: BatchContext,
         end_ms: int,
         stats: ExecutionStats,
-        sinks: Sequence[SinkOutcome] = (),
-        pace: Mapping[DataStream, SourcePace] = NO_PACE,
     ) -> StreamingQueryProgress:
         duration = end_ms - self._trigger_start
         output_rows = NO_OUTPUT_ROWS if stats.output_rows is None else stats.output_rows
+        sinks = context.sink_outcomes
         metrics = {**plan.sink_metrics(), **progress_metrics(sinks)}
         return StreamingQueryProgress(
             id=self._identity.id,
             run_id=self._identity.run_id,
             name=self._identity.name,
             timestamp=format_timestamp(self._trigger_start),
-            batch_id=batch_id,
+            batch_id=context.batch_id,
             batch_duration_ms=duration,
             duration_ms={phase: round(taken) for phase, taken in self._durations.items()},
             event_time=stats.event_time,
             state_operators=stats.state_operators,
-            sources=self._source_progress(plan.sources, stats.input_rows, duration, pace),
+            sources=self._source_progress(plan.sources, stats.input_rows, duration, context),
             sink=SinkProgress(plan.sink_description, output_rows, metrics, sinks),
             observed_metrics=stats.observed_metrics,
             is_rounded=self._session.rounds_rates,
@@ -266,7 +263,7 @@ class ProgressReporter:
         sources: Sequence[DataStream],
         input_rows: Mapping[DataStream, int],
         duration: int,
-        paces: Mapping[DataStream, SourcePace],
+        context: BatchContext,
     ) -> list[SourceProgress]:
         if self._offsets is None:
             raise AssertionError("the offsets of a trigger are recorded before it is finished")
@@ -288,7 +285,8 @@ class ProgressReporter:
                 processed_rows_per_second=_rate(rows, processing_seconds),
                 metrics={
                     **source.metrics(end.get(source)),
-                    **({} if (pace := paces.get(source)) is None else pace.metrics()),
+                    **({} if (pace := context.pace.get(source)) is None else pace.metrics()),
+                    **_quarantined(context.left_out.get(source)),
                 },
                 pace=pace,
             )
@@ -310,6 +308,10 @@ class ProgressReporter:
 def _json_of(progress: StreamProgress, source: DataStream) -> str | None:
     offset = progress.get(source)
     return None if offset is None else offset.json
+
+
+def _quarantined(parts: int | None) -> Mapping[str, str]:
+    return {} if parts is None else {QUARANTINED_PARTS: str(parts)}
 
 
 def _rate(rows: int, seconds: float) -> float:

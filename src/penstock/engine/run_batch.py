@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.batch_parts import BatchPart
 from penstock.engine.data_stream import DataStream
 from penstock.engine.faults import FaultPoint
 from penstock.engine.hooks import HookPoint
 from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
-from penstock.engine.seam import BatchRequest
+from penstock.engine.seam import BatchExecution, BatchRequest
 
 _logger = logging.getLogger(__name__)
 
@@ -18,6 +20,7 @@ _logger = logging.getLogger(__name__)
 def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     """Run the batch and commit it.
 
+    0. What the batch leaves out is decided, if it has failed before; see `quarantine`.
     1. getBatch: each source with new data returns the data of its range.
     2-4. The plan's sources are replaced by this data, the current time by the batch's timestamp,
        and the sink gets the batch id.
@@ -28,8 +31,26 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     """
     _logger.debug("Running batch %s", context.batch_id)
     runtime.call_hooks(HookPoint.BEFORE_BATCH, context)
+    quarantine = runtime.quarantine
+    # (0)
+    rest = None if quarantine is None else quarantine.rest_of(context)
+    with contextlib.nullcontext() if quarantine is None else quarantine.counting_failures(context):
+        execution = _write(runtime, context, rest)
+    runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
+    runtime.call_hooks(HookPoint.AFTER_SINK, context)
+    # (9)
+    with runtime.progress_lock:
+        runtime.watermark.update_watermark(execution.event_time_stats())
+        with runtime.reporter.report_time_taken("commitOffsets"):
+            _commit(runtime, context)
+    runtime.call_hooks(HookPoint.AFTER_COMMIT, context)
+    _logger.debug("Completed batch %s", context.batch_id)
+
+
+def _write(runtime: QueryRuntime, context: BatchContext, rest: BatchPart | None) -> BatchExecution:
+    """The steps up to the write; `rest` is what the batch is run with, None for all of it."""
     # (1)
-    data = _get_batches(runtime, context)
+    data = _get_batches(runtime, context) if rest is None else _get_rest(runtime, context, rest)
     # (5) comes first, since planning may already run jobs
     runtime.session.set_batch_id(context.batch_id)
     # (2) (3) (4) (6) (7)
@@ -51,15 +72,7 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     with runtime.reporter.report_time_taken("addBatch"):
         sinks = runtime.sinks
         context.output_rows = execution.run() if sinks is None else sinks.write(context)
-    runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
-    runtime.call_hooks(HookPoint.AFTER_SINK, context)
-    # (9)
-    with runtime.progress_lock:
-        runtime.watermark.update_watermark(execution.event_time_stats())
-        with runtime.reporter.report_time_taken("commitOffsets"):
-            _commit(runtime, context)
-    runtime.call_hooks(HookPoint.AFTER_COMMIT, context)
-    _logger.debug("Completed batch %s", context.batch_id)
+    return execution
 
 
 def _get_batches(runtime: QueryRuntime, context: BatchContext) -> dict[DataStream, object]:
@@ -73,6 +86,17 @@ def _get_batches(runtime: QueryRuntime, context: BatchContext) -> dict[DataStrea
                 if runtime.pacing is not None:
                     runtime.pacing.count(source, data[source])
                 _logger.debug("Retrieving data from %s: %s -> %s", source, current, available)
+    runtime.faults.reach(FaultPoint.AFTER_GET_BATCH, context.batch_id)
+    return data
+
+
+def _get_rest(
+    runtime: QueryRuntime, context: BatchContext, rest: BatchPart
+) -> dict[DataStream, object]:
+    """The data of a batch that leaves out parts."""
+    runtime.faults.reach(FaultPoint.BEFORE_GET_BATCH, context.batch_id)
+    with runtime.reporter.report_time_taken("getBatch"):
+        data = rest.read()
     runtime.faults.reach(FaultPoint.AFTER_GET_BATCH, context.batch_id)
     return data
 

@@ -20,6 +20,7 @@ from penstock.engine.triggers import Admission
 from penstock.engine.watermark import WatermarkTracker
 
 if TYPE_CHECKING:
+    from penstock.engine.quarantine import Quarantine
     from penstock.engine.sink_delivery import SinkDelivery
 
 
@@ -30,6 +31,7 @@ class QueryRuntime:
     `progress_lock` guards `no_new_data`, which `process_all_available` waits for. `source_ids` are
     the names of the sources in the offset log; None if the log identifies them by position. `sinks`
     is None if the query has one sink, `pacing` if the sizes of its batches are not controlled.
+    `quarantine` also exists if the query does not have one.
     """
 
     identity: QueryIdentity
@@ -48,6 +50,7 @@ class QueryRuntime:
     sinks: SinkDelivery | None = None
     admission: Admission | None = None
     pacing: Pacing | None = None
+    quarantine: Quarantine | None = None
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Call the user's hooks for a point of a batch."""

@@ -9,10 +9,13 @@ import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from penstock.checkpoint import CommitMetadata, OffsetSeqMetadata
+from penstock.checkpoint.quarantine_log import QuarantineRecord
 from penstock.checkpoint.timestamps import format_timestamp
+from penstock.engine.batch_parts import SourcePart
 from penstock.engine.data_stream import DataStream
 from penstock.engine.error_text import error_text
 from penstock.engine.events import QueryEvent
@@ -26,8 +29,9 @@ from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 class BatchRequest:
     """A batch that is in the offset log and is to be run now.
 
-    `data` has the result of `get_batch` for each source with new data. The watermark and the
-    timestamp in `metadata` are those in the offset log: a re-run gets the same.
+    `data` has the result of `get_batch` for each source with new data; `Pieces` if parts are left
+    out. The watermark and the timestamp in `metadata` are those in the offset log: a re-run gets
+    the same.
     """
 
     batch_id: int
@@ -81,6 +85,26 @@ class BatchExecution(ABC):
     @abstractmethod
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
         """The statistics for progress, without the watermark and the number of output rows."""
+
+
+class Trials(ABC):
+    """Runs parts of a batch to see whether they fail."""
+
+    @abstractmethod
+    def run(self, request: BatchRequest) -> None:
+        """Compute all rows of a batch, without calling a sink and without changing its state.
+
+        Raises the error with which the batch fails.
+        """
+
+
+@dataclass(frozen=True)
+class PutAside:
+    """The parts that a batch leaves out, which are to be copied; `request` is without data."""
+
+    record: QuarantineRecord
+    parts: tuple[SourcePart, ...]
+    request: BatchRequest
 
 
 class QueryPlan(ABC):
@@ -140,6 +164,17 @@ class QueryPlan(ABC):
     @abstractmethod
     def prepare(self, request: BatchRequest) -> BatchExecution:
         """Plan a batch without running it."""
+
+    def trials(self) -> AbstractContextManager[Trials]:
+        """Trials of one batch, before it is prepared. Their resources are released at the end."""
+        raise NotImplementedError("this plan has no trials")
+
+    def copy_aside(self, aside: PutAside) -> None:
+        """Copy the parts that a batch leaves out, durably, to the directory in their record.
+
+        It may be called again for the same batch, and then replaces the earlier copy.
+        """
+        raise NotImplementedError("this plan cannot copy parts")
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
         """Called once on a restart with the latest entry of the commit log."""

@@ -39,6 +39,12 @@ class SinkDelivery:
         """Set the sinks that a batch of an earlier run is for, and those that have an entry."""
         self._planned_before = batch_id, due, done
 
+    def finished_before(self, batch_id: int) -> Collection[str]:
+        """The sinks that have finished a batch in an earlier run."""
+        if self._planned_before is None or self._planned_before[0] != batch_id:
+            return ()
+        return self._planned_before[2]
+
     def write(self, context: BatchContext) -> int | None:
         """Write a prepared batch to the sinks that have no entry for it.
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from penstock.engine.read_limit import LimitUnit
 
@@ -38,7 +36,3 @@ class SourcePace:
             "paceUnit": self.unit.value,
             "paceReason": self.reason.value,
         }
-
-
-NO_PACE: Mapping[Any, SourcePace] = {}
-"""The limits of a batch that was constructed without `pace`."""

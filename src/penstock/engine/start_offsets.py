@@ -49,6 +49,8 @@ def populate_start_offsets(runtime: QueryRuntime) -> BatchContext:
     # The checkpoint may have been replaced between reading the query id and the logs.
     runtime.checkpoint.require_unchanged()
     resume_sinks(runtime, context)
+    if runtime.quarantine is not None:
+        runtime.quarantine.resume(context)
     _warn_of_limits_that_do_not_apply(runtime, context)
     _logger.info("Stream started from %s", context.start_offsets)
     runtime.faults.reach(FaultPoint.AFTER_START_OFFSETS, context.batch_id)

@@ -21,6 +21,7 @@ from penstock.engine.micro_batch_execution import MicroBatchExecution
 from penstock.engine.pacing import pacing_of
 from penstock.engine.polling import Polling
 from penstock.engine.progress_reporter import ProgressReporter
+from penstock.engine.quarantine import Quarantine, QuarantineRules
 from penstock.engine.query_thread import QueryThread
 from penstock.engine.run_observer import RunObserver, RunObservers
 from penstock.engine.run_state import RunState, State
@@ -61,6 +62,7 @@ class StreamExecution:
         redactor: Redactor = DEFAULT_REDACTOR,
         on_started: Callable[[], None] = lambda: None,
         observers: Sequence[RunObserver] = (),
+        quarantine: QuarantineRules | None = None,
     ) -> None:
         """Creating it has no side effect; `start` begins the run.
 
@@ -84,6 +86,7 @@ class StreamExecution:
         self._delete_checkpoint_on_stop = delete_checkpoint_on_stop
         self._pace_ms = pace_ms
         self._on_started = on_started
+        self._quarantine = quarantine
         self._observers = RunObservers(observers)
         self.life = RunState()
         self.reporter = ProgressReporter(identity, session, self._clock)
@@ -295,6 +298,8 @@ class StreamExecution:
             admission=schedule.admission,
             pacing=None if self._pace_ms is None else pacing_of(schedule, self._pace_ms),
         )
+        shown = self.redactor.text
+        self._runtime.quarantine = Quarantine(self._runtime, self._quarantine, shown)
         if plan.named_sinks:
             terminating = self.life.terminating
             self._runtime.sinks = SinkDelivery(self._runtime, plan.named_sinks, terminating)

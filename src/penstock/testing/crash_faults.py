@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.engine.faults import OF_EACH_SINK, OF_MANY_SINKS, FaultInjector, FaultPoint
+from penstock.engine.faults import OF_EACH_SINK, OF_EVERY_QUERY, FaultInjector, FaultPoint
 
 STOP_POINTS = frozenset({FaultPoint.BEFORE_STOP_SOURCES, FaultPoint.AFTER_STOP_SOURCES})
 """Reached after the query has ended, so only a kill of the process can crash here."""
@@ -116,10 +116,10 @@ def not_crashed(
 ) -> list[FaultPoint]:
     """The points, of those that were wanted, at which there is no crash.
 
-    If all were wanted, those of many sinks are not missed in a query that has one sink.
+    If all were wanted, those that not every query reaches are not missed.
     """
     crashed = {crash_point.point for crash_point in crash_points}
-    wanted = [p for p in FaultPoint if p not in OF_MANY_SINKS] if points is None else points
+    wanted = OF_EVERY_QUERY if points is None else points
     return [point for point in wanted if point not in crashed]
 
 

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, LocalFiles, OffsetSeq, OffsetSeqMetadata
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
-from penstock.engine.batch_parts import BatchPart, FilesPart, OffsetsPart, SourceFile, SourcePart
-from penstock.engine.data_stream import DataStream
+from penstock.engine.batch_parts import BatchPart, FilesPart, OffsetsPart, SourcePart
+from penstock.engine.data_stream import DataStream, SourceFile
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.stream_progress import StreamProgress, positions_of
 from penstock.spark.replay.replayed_batch import ReplayedBatch
@@ -88,7 +88,7 @@ class BisectedBatch:
             return OffsetsPart(source, start, end)
         entries = log.entries_between(first, last)
         files = tuple(SourceFile(entry["path"], entry["timestamp"]) for entry in entries)
-        return FilesPart(source, directory, files)
+        return FilesPart(source, files, directory)
 
     def _end_in(self, checkpoint: Path, part: SourcePart) -> Offset | None:
         """The end offset of a part in a checkpoint. Writes its files, if any, to the source log."""

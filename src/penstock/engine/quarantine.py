@@ -1,0 +1,305 @@
+"""Puts aside the parts of a batch that make it fail; see docs/adr/0028-quarantine.md."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.checkpoint.quarantine_log import BatchFailure, LeftOutPart, QuarantineRecord
+from penstock.engine.batch_context import BatchContext
+from penstock.engine.batch_parts import BatchPart, SourcePart
+from penstock.engine.error_text import one_line
+from penstock.engine.faults import FaultPoint
+from penstock.engine.left_out import (
+    Keys,
+    kept_ranges,
+    parts_of,
+    recorded,
+    rest_of,
+    source_keys,
+    whole_batch,
+)
+from penstock.engine.narrowing import narrow
+from penstock.engine.next_batch import concurrent_update
+from penstock.engine.runtime import QueryRuntime
+from penstock.engine.seam import BatchRequest, PutAside, Trials
+from penstock.errors import CheckpointError, QuarantineError, StoppedError
+
+_logger = logging.getLogger(__name__)
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class QuarantineRules:
+    """When parts of a batch are put aside: after so many failures of the batch, up to so many
+    parts in a batch and in 24 hours. `path` is the directory that they are copied to."""
+
+    path: str
+    after: int = 3
+    max_parts: int = 10
+    max_parts_per_day: int = 100
+
+
+class _AsEverError(Exception):
+    """Why nothing is put aside: the batch is to run as it is planned."""
+
+
+class Quarantine:
+    """The quarantine of one run. Without `rules` it only repeats what earlier runs have recorded.
+
+    `shown` removes secrets from texts that are written to files.
+    """
+
+    def __init__(
+        self,
+        runtime: QueryRuntime,
+        rules: QuarantineRules | None = None,
+        shown: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._runtime = runtime
+        self._rules = rules
+        self._shown = shown
+        self._planned_before = -1
+        self._record: QuarantineRecord | None = None
+        self._failures: Sequence[BatchFailure] = ()
+
+    def resume(self, context: BatchContext) -> None:
+        """Read what is recorded for the first batch of a run, if an earlier run has planned it."""
+        checkpoint, batch_id = self._runtime.checkpoint, context.batch_id
+        if self._rules is not None:
+            checkpoint.failures.make_directory()
+            checkpoint.quarantine.make_directory()
+        if not context.is_current_batch_constructed:
+            return
+        self._planned_before = batch_id
+        planned_at = context.metadata.batch_timestamp_ms
+        record = checkpoint.quarantine.get(batch_id)
+        if record is not None and record.batch_timestamp_ms != planned_at:
+            _logger.warning(
+                "%s is of another plan of batch %s and is ignored. As long as it exists, nothing "
+                "can be put aside in this batch: remove it if that is needed.",
+                checkpoint.quarantine.path(batch_id),
+                batch_id,
+            )
+            return
+        self._record = record
+        if record is None and self._rules is not None:
+            self._failures = checkpoint.failures.of_plan(batch_id, planned_at)
+
+    @contextlib.contextmanager
+    def counting_failures(self, context: BatchContext) -> Iterator[None]:
+        """Record an error of the block as a failure of the batch, and raise it."""
+        try:
+            yield
+        except Exception as exc:
+            if self._rules is not None and self._is_of_batch(exc):
+                self._count(context, exc)
+            raise
+
+    def rest_of(self, context: BatchContext) -> BatchPart | None:
+        """What a batch is to be run with; None if nothing is left out.
+
+        1. A recorded decision is repeated.
+        2. If the batch has failed often enough, it is narrowed. Nothing is decided unless the parts
+           that fail are found, are few enough, and the rest does not fail without the sink.
+        3. The decision is recorded, before anything depends on it.
+        4. The parts that are left out are copied.
+        """
+        if context.batch_id != self._planned_before:
+            return None
+        # (1)
+        if self._record is None:
+            # (2) (3)
+            self._record = self._decide(context)
+        if self._record is None:
+            return None
+        # (4)
+        whole = whole_batch(context)
+        parts = parts_of(whole, self._keys, self._record)
+        self._copy(context, self._record, parts)
+        context.left_out = Counter(part.source for part in parts)
+        return rest_of(whole, self._keys, self._record)
+
+    @property
+    def _keys(self) -> Keys:
+        return source_keys(self._runtime.plan.sources, self._runtime.source_ids)
+
+    def _is_of_batch(self, error: BaseException) -> bool:
+        is_stop = isinstance(error, StoppedError) or self._runtime.session.is_interruption(error)
+        return not is_stop and not isinstance(error, CheckpointError)
+
+    def _count(self, context: BatchContext, error: Exception) -> None:
+        runtime, batch_id = self._runtime, context.batch_id
+        failure = BatchFailure(
+            batch_id,
+            context.metadata.batch_timestamp_ms,
+            runtime.clock.time_millis(),
+            self._brief(error),
+        )
+        runtime.faults.reach(FaultPoint.BEFORE_FAILURE_ENTRY, batch_id)
+        try:
+            runtime.checkpoint.failures.append(failure)
+        except Exception:
+            _logger.warning(
+                "The failure of batch %s could not be recorded, so it is not counted",
+                batch_id,
+                exc_info=True,
+            )
+        runtime.faults.reach(FaultPoint.AFTER_FAILURE_ENTRY, batch_id)
+
+    def _decide(self, context: BatchContext) -> QuarantineRecord | None:
+        """Find the parts to leave out and record them; None if the batch is to run as it is."""
+        rules, runtime, batch_id = self._rules, self._runtime, context.batch_id
+        if rules is None or len(self._failures) < rules.after:
+            return None
+        runtime.faults.reach(FaultPoint.BEFORE_TRIALS, batch_id)
+        runtime.reporter.update_status(f"Looking for what makes batch {batch_id} fail")
+        try:
+            record = self._find(context, rules)
+        except _AsEverError as exc:
+            self._warn(context, str(exc))
+            return None
+        except Exception as exc:
+            if not self._is_of_batch(exc):
+                raise
+            self._warn(context, f"the search failed: {self._brief(exc)}", exc)
+            return None
+        runtime.faults.reach(FaultPoint.BEFORE_QUARANTINE_RECORD, batch_id)
+        runtime.checkpoint.require_unchanged()
+        if not runtime.checkpoint.quarantine.add(batch_id, record):
+            raise concurrent_update(runtime, batch_id)
+        runtime.faults.reach(FaultPoint.AFTER_QUARANTINE_RECORD, batch_id)
+        return record
+
+    def _find(self, context: BatchContext, rules: QuarantineRules) -> QuarantineRecord:
+        """Find the parts to leave out. Raises _AsEverError if there is a reason not to."""
+        runtime = self._runtime
+        finished = runtime.sinks.finished_before(context.batch_id) if runtime.sinks else ()
+        if finished:
+            raise _AsEverError(f"{', '.join(finished)} has the batch already")
+        rest = whole_batch(context)
+        if not rest.with_data:
+            raise _AsEverError("it has no new data")
+        found: list[LeftOutPart] = []
+        runtime.session.set_batch_id(context.batch_id)
+        with runtime.plan.trials() as trials:
+
+            def fails(part: BatchPart) -> BaseException | None:
+                return self._fails(context, trials, part)
+
+            error = fails(rest)
+            if error is None:
+                raise _AsEverError("it does not fail without the sink")
+            without_data = fails(BatchPart(()))
+            if without_data is not None:
+                reason = self._brief(without_data)
+                raise _AsEverError(f"it fails without any data too: {reason}")
+            while error is not None:
+                if len(found) == rules.max_parts:
+                    raise _AsEverError(f"more than {rules.max_parts} parts of it fail")
+                narrowed = narrow(rest, error, fails)
+                parts = narrowed.part.with_data
+                if narrowed.is_together or len(parts) != 1:
+                    reason = self._brief(narrowed.error)
+                    raise _AsEverError(f"only several parts of it together fail: {reason}")
+                if not parts[0].is_smallest:
+                    problem = f"{parts[0].source} cannot be read in smaller parts"
+                    raise _AsEverError(problem)
+                error = fails(narrowed.part)
+                if error is None:
+                    raise _AsEverError("a part of it failed once and then did not fail")
+                found.append(recorded(parts[0], self._keys, self._brief(error)))
+                rest = rest.without(narrowed.part)
+                error = fails(rest)
+        return self._within_a_day(context, rules, found, rest)
+
+    def _within_a_day(
+        self,
+        context: BatchContext,
+        rules: QuarantineRules,
+        found: Sequence[LeftOutPart],
+        rest: BatchPart,
+    ) -> QuarantineRecord:
+        """The decision to leave out what was found, unless it is too much for a day."""
+        now = self._runtime.clock.time_millis()
+        before = self._runtime.checkpoint.quarantine.parts_since(now - _DAY_MS)
+        if before + len(found) > rules.max_parts_per_day:
+            raise _AsEverError(
+                f"{len(found)} parts of it fail, {before} were put aside in the last 24 hours, "
+                f"and the limit is {rules.max_parts_per_day}",
+            )
+        kept = kept_ranges(rest, self._keys, found)
+        planned_at = context.metadata.batch_timestamp_ms
+        return QuarantineRecord(planned_at, now, rules.path, tuple(found), tuple(kept))
+
+    def _fails(
+        self, context: BatchContext, trials: Trials, part: BatchPart
+    ) -> BaseException | None:
+        """Run a part of the batch without the sink and return its error."""
+        sizes = [f"{p.size or 'some'} {p.unit}s of {p.source}" for p in part.with_data]
+        try:
+            trials.run(self._request(context, part))
+        except Exception as exc:
+            if not self._is_of_batch(exc):
+                raise
+            _logger.info("A trial with %s fails: %s", ", ".join(sizes), self._brief(exc))
+            return exc
+        _logger.info("A trial with %s passes", ", ".join(sizes))
+        return None
+
+    def _request(self, context: BatchContext, part: BatchPart) -> BatchRequest:
+        return BatchRequest(
+            batch_id=context.batch_id,
+            metadata=context.metadata,
+            previous_metadata=self._runtime.checkpoint.offset_log.metadata_of(context.batch_id - 1),
+            data=part.read(),
+            is_first_in_run=True,
+        )
+
+    def _copy(
+        self, context: BatchContext, record: QuarantineRecord, parts: Sequence[SourcePart]
+    ) -> None:
+        runtime, batch_id = self._runtime, context.batch_id
+        for part in record.parts:
+            _logger.warning(
+                "Batch %s leaves out %s. It is recorded in %s and copied to %s. Its error: %s",
+                batch_id,
+                part,
+                runtime.checkpoint.quarantine.path(batch_id),
+                record.path,
+                part.error,
+            )
+        runtime.reporter.update_status(f"Copying what batch {batch_id} leaves out")
+        empty = BatchPart(())
+        aside = PutAside(record, tuple(parts), self._request(context, empty))
+        try:
+            runtime.plan.copy_aside(aside)
+        except Exception as exc:
+            if not self._is_of_batch(exc):
+                raise
+            raise QuarantineError(
+                f"What batch {batch_id} leaves out could not be copied to {record.path}: "
+                f"{self._brief(exc)}. The batch was not run. Make the directory writable and start "
+                "the query again; it copies the same parts, which are recorded in "
+                f"{runtime.checkpoint.quarantine.path(batch_id)}."
+            ) from exc
+        runtime.faults.reach(FaultPoint.AFTER_QUARANTINE_COPY, batch_id)
+
+    def _warn(self, context: BatchContext, reason: str, error: Exception | None = None) -> None:
+        """Log why nothing is put aside."""
+        _logger.warning(
+            "Batch %s has failed %s times, but nothing of it is put aside: %s. It runs again as "
+            "planned.",
+            context.batch_id,
+            len(self._failures),
+            reason,
+            exc_info=error,
+        )
+
+    def _brief(self, error: BaseException) -> str:
+        session = self._runtime.session
+        return self._shown(one_line(session.error_message(session.translated(error))))
