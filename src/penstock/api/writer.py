@@ -13,6 +13,7 @@ from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
 from penstock.api.exceptions import pyspark_errors
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
+from penstock.api.quarantine import quarantine_rules
 from penstock.api.query import StreamingQuery
 from penstock.api.restart_policy import FATAL, RestartPolicy
 from penstock.api.sink_specs import AnySink, described, refuse_other_sinks, sink_spec
@@ -29,6 +30,7 @@ from penstock.engine.durations import parse_duration
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hook, HookPoint, Hooks
 from penstock.engine.named_sinks import NamedSink
+from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.triggers import ManualTrigger, ProcessingTimeTrigger, Trigger
 from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.jvm.support import require_supported
@@ -45,9 +47,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
     """Configures and starts a query on a streaming DataFrame.
 
     Has the methods of PySpark's class of the same name and, in addition, `sink`, `to`, `pace`,
-    `stepped`, `hooks`, `restart`, `clock` and `inject_faults`; `trigger` takes a Trigger too. Every
-    setting of PySpark's is made on PySpark's own writer as well, so that an invalid one raises
-    PySpark's error at the same call. `start` and `toTable` start the query.
+    `quarantine`, `stepped`, `hooks`, `restart`, `clock` and `inject_faults`; `trigger` takes a
+    Trigger too. Every setting of PySpark's is made on PySpark's own writer as well, so that an
+    invalid one raises PySpark's error at the same call. `start` and `toTable` start the query.
     """
 
     def __init__(self, df: DataFrame) -> None:
@@ -71,6 +73,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._pace_ms: int | None = None
         self._restart_policy: RestartPolicy | None = None
         self._restart_clock: Clock | None = None
+        self._quarantine: QuarantineRules | None = None
 
     def outputMode(self, outputMode: str) -> DataStreamWriter:
         """Set the output mode: `append` (the default), `complete` or `update`."""
@@ -296,6 +299,25 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._restart_clock = clock
         return self
 
+    def quarantine(
+        self,
+        path: str,
+        *,
+        after: int = 3,
+        max_parts: int = 10,
+        max_parts_per_day: int = 100,
+    ) -> DataStreamWriter:
+        """Put aside the input that makes a batch fail, and go on without it.
+
+        When a batch has failed `after` times, in any number of runs, it is narrowed to the files,
+        Kafka records or other smallest parts that fail without the sink. They are recorded in the
+        checkpoint and copied to `path`, and the batch runs without them. The batch fails as ever
+        if it does not fail without the sink, if more than `max_parts` parts of it fail, or if that
+        would be more than `max_parts_per_day` in 24 hours.
+        """
+        self._quarantine = quarantine_rules(path, after, max_parts, max_parts_per_day)
+        return self
+
     def start(
         self,
         path: str | None = None,
@@ -373,6 +395,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             faults=PROCESS.faults if self._faults is NO_FAULTS else self._faults,
             hooks=self._hooks,
             pace_ms=self._pace_ms,
+            quarantine=self._quarantine,
         )
         return QueryStart(self._df, request, self._restart_policy, self._restart_clock)
 

@@ -24,6 +24,7 @@ from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
 from penstock.engine.opening import open_checkpoint
+from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.seam import QueryIdentity
 from penstock.engine.stream_execution import StreamExecution
@@ -60,6 +61,7 @@ class StartRequest:
     hooks: Hooks | None = None
     pace_ms: int | None = None
     options_shown: Mapping[str, str] | None = None
+    quarantine: QuarantineRules | None = None
 
     @property
     def shown(self) -> Mapping[str, str]:
@@ -124,6 +126,7 @@ def open_query(
         ),
         on_started=lambda: _show_memory_table(choice, name),
         observers=[*observers, *reporters],
+        quarantine=request.quarantine,
     )
     execution.reporter.observe(session.show_progress)
     return execution

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.engine.batch_parts import Pieces
 from penstock.engine.data_stream import DataStream
 from penstock.errors import InvalidBatchError, UnsupportedError
 from penstock.spark.jvm.gateway import Jvm
@@ -15,6 +18,7 @@ from penstock.spark.jvm.java_side import by_turns, records_of
 from penstock.spark.plan.plan_advice import warn_of_misspelt_source_options
 from penstock.spark.plan.plan_description import LeafDescription, PlanDescription
 from penstock.spark.session.stream_session import SparkStreamSession
+from penstock.spark.sources.file_source import JvmFileSource
 from penstock.spark.sources.python_source import PythonSourceStream, find_registered
 from penstock.spark.sources.spark_sources import JvmMicroBatchStream, JvmSource, V1Data, V2Range
 
@@ -40,7 +44,7 @@ class Leaf(ABC):
         if data is None:
             self._jplan.setEmpty(self._index)
         else:
-            self._set(data)
+            self._set(data.data if isinstance(data, Pieces) else (data,))
 
     @property
     def jdata(self) -> Any:
@@ -48,15 +52,21 @@ class Leaf(ABC):
         return self._jplan.data(self._index)
 
     @abstractmethod
-    def _set(self, data: object) -> None: ...
+    def _set(self, pieces: Sequence[object]) -> None:
+        """Set the data; several pieces if parts are left out of a batch."""
 
 
 class V2Leaf(Leaf):
     """A leaf that reads a V2 stream with a scan between two offsets."""
 
-    def _set(self, data: object) -> None:
-        assert isinstance(data, V2Range)
-        self._jplan.setScan(self._index, data.start, data.end)
+    def _set(self, pieces: Sequence[object]) -> None:
+        ranges = [piece for piece in pieces if isinstance(piece, V2Range)]
+        assert len(ranges) == len(pieces)
+        if len(ranges) == 1:
+            self._jplan.setScan(self._index, ranges[0].start, ranges[0].end)
+        else:
+            starts, ends = [r.start for r in ranges], [r.end for r in ranges]
+            self._jplan.setScans(self._index, starts, ends)
 
 
 class V1Leaf(Leaf):
@@ -73,11 +83,12 @@ class V1Leaf(Leaf):
         if leaf.reads_table:
             self._catalog_table = jplan.leaf(self._index).dataSource().catalogTable().get()
 
-    def _set(self, data: object) -> None:
-        assert isinstance(data, V1Data)
-        plan = data.plan
+    def _set(self, pieces: Sequence[object]) -> None:
+        plans = [piece.plan for piece in pieces if isinstance(piece, V1Data)]
+        assert len(plans) == len(pieces)
         if self._has_file_metadata or self._catalog_table is not None:
-            plan = self._adapt(plan)
+            plans = [self._adapt(plan) for plan in plans]
+        plan = plans[0] if len(plans) == 1 else self._jplan.union(plans)
         other_columns = self._jplan.setPlan(self._index, plan, self._stream)
         if other_columns is not None:
             columns = self._jplan.leaf(self._index).output().mkString(",")
@@ -167,10 +178,13 @@ class _Binder:
         return V1Leaf(self._jvm, self._jplan, leaf, stream)
 
     def _bind_v1(self, leaf: LeafDescription, path: str, api: str) -> Leaf:
+        session = self._session
+        open_at = partial(self._jplan.openV1, leaf.index, session.jsession)
+        source: JvmSource
         if leaf.reads_files:
-            path = self._session.direct(path)
-        jsource = self._jplan.openV1(leaf.index, self._session.jsession, path)
-        source = JvmSource(self._jvm, jsource, leaf.options)
+            source = JvmFileSource(session, session.direct(path), leaf.options, open_at)
+        else:
+            source = JvmSource(self._jvm, open_at(path), leaf.options)
         _logger.info(
             "Using Source [%s] from %s named '%s' %s",
             source,

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMetadata
+from penstock.engine.batch_parts import Pieces, SourcePart
 from penstock.engine.data_stream import DataStream
 from penstock.engine.named_sinks import NamedSink, SinkWriter
 from penstock.engine.progress import ExecutionStats
-from penstock.engine.seam import BatchExecution, BatchRequest, QueryIdentity, QueryPlan
+from penstock.engine.seam import (
+    BatchExecution,
+    BatchRequest,
+    PutAside,
+    QueryIdentity,
+    QueryPlan,
+    Trials,
+)
 from penstock.engine.stream_progress import positions_of
 from penstock.engine.watermark import EventTimeStats, WatermarkOperator
 from penstock.spark.batch.leaves import Leaf, bind_leaves
+from penstock.spark.batch.put_aside import PartCopier
+from penstock.spark.batch.trials import SparkTrials, trial_state
 from penstock.spark.plan.dedup_keys import DEDUPLICATION, with_key_order
 from penstock.spark.plan.plan_advice import warn_of_default_partitions
 from penstock.spark.plan.plan_description import describe
@@ -22,7 +35,7 @@ from penstock.spark.plan.planning import BatchPlanner
 from penstock.spark.plan.statistics import PlanStatistics
 from penstock.spark.plan.watermarks import describe_watermarks
 from penstock.spark.session.stream_session import SparkStreamSession
-from penstock.spark.sinks.batch_sinks import SparkSink
+from penstock.spark.sinks.batch_sinks import OrdinaryFrames, PythonBatchSink, SparkSink
 from penstock.spark.sinks.many_sinks import ManySinks
 from penstock.spark.sinks.sink_log import latest_batch_of
 from penstock.spark.sinks.sink_names import SINK_EVOLUTION, SinkNames
@@ -69,6 +82,7 @@ class SparkQueryPlan(QueryPlan):
         jvm = session.jvm
         self._session = session
         self._spec = spec
+        self._checkpoint = checkpoint
         # Read now, because it is also used when the JVM may be gone.
         self._text = str(spec.analyzed.toString())
         self._identity = identity
@@ -100,7 +114,8 @@ class SparkQueryPlan(QueryPlan):
         state_path = checkpoint.state_path
         if stateful.isdisjoint(_RECORD_THEIR_PATHS):
             state_path = session.direct(state_path)
-        self._planner = self._make_planner(analyzed, jplan, state_path)
+        self._analyzed, self._jplan = analyzed, jplan
+        self._planner = self._make_planner(spec.sink, state_path, identity.run_id)
         if self._has_state:
             if jvm.line.adaptive_execution:
                 _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
@@ -167,9 +182,7 @@ class SparkQueryPlan(QueryPlan):
             self._planner.forget_before(batch_id)
 
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
-        for leaf in self._leaves:
-            leaf.set_data(request.data.get(leaf.source))
-        shape = tuple(leaf.source in request.data for leaf in self._leaves)
+        shape = self._set_data(request)
         execution = self._planner.execution(request, shape)
         batch = SparkBatchExecution(
             self._session,
@@ -184,23 +197,53 @@ class SparkQueryPlan(QueryPlan):
         self._planner.learn(shape, execution)
         return batch
 
+    def _set_data(self, request: BatchRequest) -> tuple[int, ...]:
+        """Set the data of all leaves; returns the shape of the plan: the pieces of each leaf."""
+        for leaf in self._leaves:
+            leaf.set_data(request.data.get(leaf.source))
+        data = [request.data.get(leaf.source, Pieces(())) for leaf in self._leaves]
+        return tuple(len(d.data) if isinstance(d, Pieces) else 1 for d in data)
+
+    @contextlib.contextmanager
+    def trials(self) -> Iterator[Trials]:
+        sink = PythonBatchSink(self._session.spark, lambda df, batch_id: None)
+        with contextlib.ExitStack() as resources:
+            state_path = self._checkpoint.state_path
+            if self._has_state:
+                state_path = resources.enter_context(trial_state(self._session, self._checkpoint))
+            yield SparkTrials(
+                self._session,
+                self._session.direct(state_path),
+                lambda path, run_id: self._make_planner(sink, path, run_id),
+                self._set_data,
+            )
+
+    def copy_aside(self, aside: PutAside) -> None:
+        def read_rows(part: SourcePart) -> DataFrame:
+            leaf = next(leaf for leaf in self._leaves if leaf.source is part.source)
+            request = replace(aside.request, data={part.source: part.read()})
+            execution = self.execution_of(leaf, request)
+            return OrdinaryFrames(self._session.spark, execution).of(execution)
+
+        PartCopier(self._session, self._identity.id, aside, read_rows).copy()
+
     def execution_of(self, leaf: Leaf, request: BatchRequest) -> Any:
         """Spark's execution of the plan that replaces one leaf in a batch."""
         leaf.set_data(request.data.get(leaf.source))
         return self._planner.execution_of(leaf.jdata, request)
 
-    def _make_planner(self, analyzed: Any, jplan: Any, state_path: str) -> BatchPlanner:
-        session, spec, identity = self._session, self._spec, self._identity
+    def _make_planner(self, sink: SparkSink, state_path: str, run_id: str) -> BatchPlanner:
+        session, spec, query_id = self._session, self._spec, self._identity.id
         jplanner = session.jvm.java.start.planner(
             session.jsession,
-            jplan,
-            spec.sink.write_node(
-                session.jsession, analyzed, identity.id, spec.options, spec.output_mode
+            self._jplan,
+            sink.write_node(
+                session.jsession, self._analyzed, query_id, spec.options, spec.output_mode
             ),
             spec.output_mode,
             state_path,
-            identity.id,
-            identity.run_id,
+            query_id,
+            run_id,
             self._state_ids.jvm_map,
             spec.is_terminating,
         )

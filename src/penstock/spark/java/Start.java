@@ -4,6 +4,9 @@ import java.lang.invoke.MethodType;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FileUtil;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -207,6 +210,32 @@ public class Start {
     public Object batchOf(Source source, Object start, Object end) {
         ClassicDataset rows = (ClassicDataset) source.getBatch(Option.apply(start), (V1Offset) end);
         return rows.isStreaming() ? rows.logicalPlan() : rows.queryExecution().logical().toString();
+    }
+
+    /** One record for each file in some batches of the log of a file source: path, timestamp. */
+    public String filesBetween(FileStreamSourceLog log, long first, long last) {
+        Records records = new Records();
+        Object[] batches = (Object[]) log.get(
+            Option.apply(Long.valueOf(first)), Option.apply(Long.valueOf(last)));
+        for (int i = 0; i < batches.length; i++) {
+            Object[] files = (Object[]) ((Tuple2) batches[i])._2();
+            for (int j = 0; j < files.length; j++) {
+                FileEntry file = (FileEntry) files[j];
+                records.add(file.path()).add(file.timestamp()).end();
+            }
+        }
+        return records.toString();
+    }
+
+    /** Copies a file or a directory, which is replaced if it exists. */
+    public void copy(String from, String to, Configuration conf) throws IOException {
+        Path source = new Path(from);
+        Path target = new Path(to);
+        FileSystem files = target.getFileSystem(conf);
+        files.delete(target, true);
+        boolean done = FileUtil.copy(
+            source.getFileSystem(conf), source, files, target, false, true, conf);
+        if (!done) { throw new IOException(from + " could not be copied to " + to); }
     }
 
     /** Parses a progress record from JSON without observed metrics. */

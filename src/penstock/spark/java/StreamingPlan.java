@@ -137,6 +137,24 @@ public class StreamingPlan {
         data[index] = scans[index].between(start, end);
     }
 
+    /** Replaces a leaf by several scans of its stream, each between two offsets. */
+    public void setScans(int index, List starts, List ends) {
+        List parts = new ArrayList();
+        for (int i = 0; i < starts.size(); i++) {
+            parts.add(scans[index].between((Offset) starts.get(i), (Offset) ends.get(i)));
+        }
+        data[index] = union(parts);
+    }
+
+    /** The union of plans with the same columns. The analyzer makes their attributes unique. */
+    public LogicalPlan union(List plans) {
+        scala.collection.immutable.List children = Nil$.MODULE$;
+        for (int i = plans.size() - 1; i >= 0; i--) {
+            children = new $colon$colon(plans.get(i), children);
+        }
+        return ${new Union(children = children, byName = false, allowMissingCol = false)};
+    }
+
     /** Replaces a leaf by a plan. Returns null, or the plan's columns if they do not fit. */
     public String setPlan(int index, LogicalPlan rows, SparkDataStream stream) {
         Seq wanted = leaf(index).output();

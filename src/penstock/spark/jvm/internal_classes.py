@@ -128,6 +128,11 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         "sources without new data",
         new="output, data, isStreaming, stream",
     ),
+    "Union": InternalClass(
+        f"{_CATALYST}.plans.logical.Union",
+        "batches that leave out parts",
+        new="children, byName, allowMissingCol",
+    ),
     "Project": InternalClass(
         f"{_CATALYST}.plans.logical.Project",
         "V1 batches",
@@ -220,12 +225,13 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         f"{_STREAMING}.runtime.FileStreamSourceLog",
         "bisecting a batch of files",
         new="metadataLogVersion, sparkSession, path",
-        methods="add(batchId, logs)",
+        methods="add(batchId, logs) get(startId, endId)",
     ),
     "FileEntry": InternalClass(
         f"{_STREAMING}.runtime.FileStreamSource$FileEntry",
         "bisecting a batch of files",
         new="path, timestamp, batchId",
+        methods="path() timestamp()",
     ),
     "DataSource": InternalClass(
         f"{_SQL}.execution.datasources.DataSource",

@@ -189,7 +189,10 @@ class JvmSource(_JvmStream, Source):
 
     def get_batch(self, start: Offset | None, end: Offset) -> V1Data:
         jstart = None if start is None else self._to_jvm(start)
-        plan = self._jvm.java.start.batchOf(self.jstream, jstart, self._to_jvm(end))
+        return self._batch_of(self.jstream, jstart, self._to_jvm(end))
+
+    def _batch_of(self, jsource: Any, jstart: Any | None, jend: Any) -> V1Data:
+        plan = self._jvm.java.start.batchOf(jsource, jstart, jend)
         if isinstance(plan, str):
             raise InvalidBatchError(
                 f"DataFrame returned by getBatch from {self} did not have isStreaming=true\n{plan}"
