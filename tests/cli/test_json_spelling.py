@@ -13,9 +13,12 @@ from typer.testing import CliRunner
 
 from penstock.api.doctor import Diagnosis, Finding
 from penstock.checkpoint.lock import CheckpointLock
+from penstock.checkpoint.quarantine_log import BatchFailure, LeftOutPart, QuarantineRecord
+from penstock.checkpoint.tools.quarantine_files import QuarantinedBatch, QuarantineReport
 from penstock.cli.main import app
 from penstock.cli.output import JsonOutput
 from penstock.debug.bisect_report import BisectReport, BisectTrial, SourceRange
+from penstock.debug.quarantine_retry import RetriedPart, RetryReport
 from penstock.engine.faults import FaultPoint
 from penstock.observe.health import check_health
 from penstock.spark.jvm.support import Verdict
@@ -39,7 +42,7 @@ CHECKPOINT_COMMANDS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] =
     "undo": (stateless, ()),
     "unlock": (stateless, ()),
 }
-REPORTS = {"doctor", "crashtest", "bisect"}
+REPORTS = {"doctor", "crashtest", "bisect", "list", "retry"}
 PLACE = BatchPoint(FaultPoint.AFTER_SINK, 1)
 RANGE = SourceRange("a source", "1", "2", ("a_file",), 1, "file")
 
@@ -126,6 +129,18 @@ def test_of_a_bisection(capsys: pytest.CaptureFixture[str]) -> None:
     JsonOutput().bisection(
         BisectReport("a checkpoint", 1, trials, (RANGE,), "an error", "all of it")
     )
+    assert underscored(json.loads(capsys.readouterr().out)) == []
+
+
+def test_of_a_quarantine(capsys: pytest.CaptureFixture[str]) -> None:
+    part = LeftOutPart("0", "a source", "an error", "file", file="a_file", bytes=1)
+    record = QuarantineRecord(1, 2, "/a_path", (part,))
+    batch = QuarantinedBatch(1, True, record)
+    JsonOutput().quarantine(
+        QuarantineReport("a checkpoint", "id", (batch,), (BatchFailure(1, 2, 3, "an error"),))
+    )
+    assert underscored(json.loads(capsys.readouterr().out)) == []
+    JsonOutput().retry(RetryReport((RetriedPart(1, 0, part, 2, None),), "a_directory"))
     assert underscored(json.loads(capsys.readouterr().out)) == []
 
 

@@ -85,8 +85,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the contents of a checkpoint: batches, offsets, watermark, state, sizes."""
-    with _errors(json, NOT_READABLE):
-        view = _view(directory, option)
+    with command_errors(json, NOT_READABLE):
+        view = view_of(directory, option)
         if batch is not None:
             output_for(json).batch(inspect_batch(view, batch), settings=settings)
         else:
@@ -99,8 +99,8 @@ def verify(directory: Directory, option: StoreOptions = None, json: Json = False
 
     Exit codes: 0 it can, 1 a restart would fail or lose data, 2 the directory is not a checkpoint.
     """
-    with _errors(json, NOT_READABLE):
-        verification = make_verification(_view(directory, option))
+    with command_errors(json, NOT_READABLE):
+        verification = make_verification(view_of(directory, option))
         output_for(json).verification(verification)
         raise typer.Exit(0 if verification.will_restart else 1)
 
@@ -116,8 +116,8 @@ def diff(
 
     Exit codes: 0 no difference, 1 some differences, 2 a directory is not a checkpoint.
     """
-    with _errors(json, NOT_READABLE):
-        differences = compare(_view(left, option), _view(right, option))
+    with command_errors(json, NOT_READABLE):
+        differences = compare(view_of(left, option), view_of(right, option))
         output_for(json).differences(left, right, differences)
         raise typer.Exit(1 if differences else 0)
 
@@ -138,8 +138,8 @@ def fork(
 
     The original is not changed, so this is safe while its query is running.
     """
-    with _errors(json):
-        view = _view(directory, option)
+    with command_errors(json):
+        view = view_of(directory, option)
         output_for(json).fork(make_fork(view, new, at, parse_options(option or ())))
 
 
@@ -327,13 +327,13 @@ def undo(
     json: Json = False,
 ) -> None:
     """Undo the last command that changed the checkpoint. Repeat it to undo earlier ones."""
-    with _errors(json):
-        root = _view(directory, option).root
+    with command_errors(json):
+        root = view_of(directory, option).root
         last = backup.check_undo(root)
         steps = backup.reversal(root, last)
         if yes:
             with exclusive(root, "undo", stopped=stopped):
-                root = _view(directory, option).root
+                root = view_of(directory, option).root
                 last = backup.check_undo(root)
                 steps = backup.reversal(root, last)
                 backup.revert(root, last)
@@ -351,12 +351,13 @@ def unlock(
 
     A local directory needs no such command: the system ends a lock with its process.
     """
-    with _errors(json):
-        root = _view(directory, option).root
+    with command_errors(json):
+        root = view_of(directory, option).root
         output_for(json).unlocked(str(root), remove_locks(root, yes=yes), is_done=yes)
 
 
-def _view(directory: str, option: list[str] | None) -> CheckpointView:
+def view_of(directory: str, option: list[str] | None) -> CheckpointView:
+    """The checkpoint that a command was given, with the options of its object store."""
     return CheckpointView(directory, parse_options(option or ()))
 
 
@@ -373,15 +374,15 @@ def _carry_out(
     json: bool,
 ) -> None:
     """Show a plan, and with `yes` apply it. The applied plan is made under the checkpoint lock."""
-    with _errors(json):
+    with command_errors(json):
         output = output_for(json)
-        view = _view(directory, option)
+        view = view_of(directory, option)
         plan = make_plan(view)
         if not yes or not plan.changes:
             output.plan(plan.to_dict(view.root), None, activity_of(view.root).warning)
             return
         with exclusive(view.root, plan.operation, stopped=stopped):
-            view = _view(directory, option)
+            view = view_of(directory, option)
             plan = make_plan(view)
             described = plan.to_dict(view.root)
             made = backup.apply(view.root, plan)
@@ -399,7 +400,7 @@ def _millis(text: str, *, or_number: bool = False) -> int:
 
 
 @contextmanager
-def _errors(as_json: bool, code: int = REFUSED) -> Iterator[None]:
+def command_errors(as_json: bool, code: int = REFUSED) -> Iterator[None]:
     """Print a PenstockError or OSError as a message without a traceback, and exit with `code`."""
     try:
         yield

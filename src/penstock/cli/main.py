@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import checkpoint
+from penstock.cli import checkpoint, quarantine
 from penstock.cli.bisect import bisect
 from penstock.cli.crashtest import crashtest
 from penstock.cli.output import output_for
@@ -17,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # joins the lines of a docstring into paragraphs
 )
 app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(quarantine.app, name="quarantine")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.checkpoint_text import CheckpointText
+from penstock.cli.quarantine_text import QuarantineText
 from penstock.cli.tables import Column, print_table, print_wrapped
 from penstock.redaction import DEFAULT_REDACTOR
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from penstock.checkpoint.tools.findings import Verification
     from penstock.checkpoint.tools.fork import Fork
     from penstock.checkpoint.tools.inspect import BatchDetail, CheckpointReport
+    from penstock.checkpoint.tools.quarantine_files import QuarantinedBatch, QuarantineReport
     from penstock.debug.bisect_report import BisectReport
+    from penstock.debug.quarantine_retry import RetryReport
     from penstock.testing.crash_report import CrashReport
 
 
@@ -67,10 +70,19 @@ class Output(ABC):
     def bisection(self, report: BisectReport) -> None: ...
 
     @abstractmethod
+    def quarantine(self, report: QuarantineReport) -> None: ...
+
+    @abstractmethod
+    def quarantined(self, batch: QuarantinedBatch) -> None: ...
+
+    @abstractmethod
+    def retry(self, report: RetryReport) -> None: ...
+
+    @abstractmethod
     def error(self, error: Exception) -> None: ...
 
 
-class TextOutput(CheckpointText, Output):
+class TextOutput(CheckpointText, QuarantineText, Output):
     """Prints text to a console."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -128,6 +140,9 @@ class TextOutput(CheckpointText, Output):
             advice = "Nothing was changed. Repeat with --yes if that process has ended."
             print_wrapped(self._console, Text(advice))
 
+    def retry(self, report: RetryReport) -> None:
+        print(report)
+
 
 class JsonOutput(Output):
     """Prints one JSON document per command."""
@@ -166,6 +181,15 @@ class JsonOutput(Output):
 
     def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
         self._print({"path": root, "holders": list(holders), "isDone": is_done})
+
+    def retry(self, report: RetryReport) -> None:
+        self._print(report.to_dict())
+
+    def quarantine(self, report: QuarantineReport) -> None:
+        self._print(report.to_dict())
+
+    def quarantined(self, batch: QuarantinedBatch) -> None:
+        self._print(batch.to_dict())
 
     def error(self, error: Exception) -> None:
         text = DEFAULT_REDACTOR.text(str(error))

@@ -18,6 +18,7 @@ from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
 from penstock.checkpoint.tools.locations import location_of
+from penstock.checkpoint.tools.quarantine_files import cut_quarantine
 from penstock.checkpoint.tools.sink_files import again_warning, cut_sinks, waiting_sinks
 from penstock.checkpoint.tools.targets import (
     last_before,
@@ -178,6 +179,7 @@ def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
     end = view.entry(batch) if batch >= 0 else None
     changes += _cut_sources(view, end)
     changes += cut_sinks(view, batch)
+    changes += cut_quarantine(view, batch)
     ids = sorted({*view.offsets.ids, *view.commits.ids}, reverse=True)
     for later in (i for i in ids if i > batch):
         changes += delete_files(

@@ -10,6 +10,7 @@ from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.locations import undo_of
+from penstock.checkpoint.tools.quarantine_files import check_quarantine
 from penstock.checkpoint.tools.sink_files import check_sinks
 from penstock.checkpoint.tools.targets import possible_targets
 from penstock.checkpoint.tools.verify_files import (
@@ -44,6 +45,7 @@ def verify(view: CheckpointView) -> Verification:
         check_file_sources,
         check_planned_files,
         check_sinks,
+        check_quarantine,
         check_leftovers,
     )
     findings = [finding for check in checks for finding in check(view)]
