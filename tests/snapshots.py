@@ -48,7 +48,8 @@ def totals() -> Totals:
     for _ in range(8):
         whole.observe(0.102)
         phase.observe(0.07)
-    return Totals(8, 8000, 7200, 3, 0, whole.snapshot(), {"addBatch": phase.snapshot()})
+    phases = {"addBatch": phase.snapshot()}
+    return Totals(8, 8000, 7200, 3, 0, whole.snapshot(), phases, quarantined_parts=2)
 
 
 def snapshot(**changes: Any) -> QuerySnapshot:

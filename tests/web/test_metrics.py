@@ -80,6 +80,7 @@ def test_the_metrics_of_a_query(server: HttpServer, shown: Shown) -> None:
         "penstock_input_rows_total": 8000,
         "penstock_output_rows_total": 7200,
         "penstock_late_rows_total": 3,
+        "penstock_quarantined_parts_total": 2,
         "penstock_failures_total": 0,
         "penstock_restarts_total": 2,
         "penstock_batch_id": 7,

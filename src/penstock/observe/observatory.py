@@ -10,7 +10,12 @@ from dataclasses import replace
 
 from penstock.checkpoint.timestamps import parse_timestamp
 from penstock.engine.error_text import one_line
-from penstock.engine.progress import NO_OUTPUT_ROWS, SourceProgress, StreamingQueryProgress
+from penstock.engine.progress import (
+    NO_OUTPUT_ROWS,
+    QUARANTINED_PARTS,
+    SourceProgress,
+    StreamingQueryProgress,
+)
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.run_state import State
 from penstock.engine.stream_execution import StreamExecution
@@ -241,6 +246,7 @@ class _Sums:
         self.sinks = SinkSums()
         self._lock = threading.Lock()
         self._batches = self._input_rows = self._output_rows = self._late_rows = 0
+        self._quarantined_parts = 0
         self._batch_seconds = Histogram()
         self._phase_seconds: dict[str, Histogram] = {}
 
@@ -251,6 +257,9 @@ class _Sums:
             self._input_rows += progress.num_input_rows
             self._output_rows += max(progress.sink.num_output_rows, 0)
             self._late_rows += _state(progress, "numRowsDroppedByWatermark") or 0
+            self._quarantined_parts += sum(
+                int(source.metrics.get(QUARANTINED_PARTS, 0)) for source in progress.sources
+            )
             self._batch_seconds.observe(progress.batch_duration_ms / 1000)
             for phase, millis in progress.duration_ms.items():
                 if phase != _WHOLE:
@@ -263,6 +272,7 @@ class _Sums:
                 input_rows=self._input_rows,
                 output_rows=self._output_rows,
                 late_rows=self._late_rows,
+                quarantined_parts=self._quarantined_parts,
                 failures=self.failures,
                 batch_seconds=self._batch_seconds.snapshot(),
                 phase_seconds={p: h.snapshot() for p, h in self._phase_seconds.items()},

@@ -83,7 +83,10 @@ class BatchSnapshot:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals over all runs of a query in this process. `late_rows` were dropped by watermark."""
+    """Totals over all runs of a query in this process. `late_rows` were dropped by watermark.
+
+    `quarantined_parts` are the files, records or other parts that batches have left out.
+    """
 
     batches: int = 0
     input_rows: int = 0
@@ -92,6 +95,7 @@ class Totals:
     failures: int = 0
     batch_seconds: HistogramSnapshot = field(default_factory=HistogramSnapshot)
     phase_seconds: Mapping[str, HistogramSnapshot] = field(default_factory=dict)
+    quarantined_parts: int = 0
 
 
 @dataclass(frozen=True)

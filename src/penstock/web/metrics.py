@@ -116,6 +116,10 @@ def _counters(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
         "input_rows": ("Rows read from the sources.", lambda q: q.totals.input_rows),
         "output_rows": ("Rows written, for sinks that count.", lambda q: q.totals.output_rows),
         "late_rows": ("Rows dropped by watermark.", lambda q: q.totals.late_rows),
+        "quarantined_parts": (
+            "Files, records or other parts that batches have left out.",
+            lambda q: q.totals.quarantined_parts,
+        ),
         "failures": ("Runs that failed.", lambda q: q.totals.failures),
         "restarts": ("Restarts of the query.", lambda q: q.restarts),
     }
