@@ -29,6 +29,7 @@ WITH_SPARK = [
     "many-sinks.md",
     "triggers.md",
     "pace.md",
+    "quarantine.md",
     "operate.md",
     "engine.md",
 ]
