@@ -180,7 +180,7 @@ def test_the_command_line_does_not_import_pyspark_or_the_engine() -> None:
 def test_queries_are_traced_while_the_script_runs() -> None:
     with Observing(otel=True).running("job.py"):
         assert len(PROCESS.observers) == 1
-    assert PROCESS.observers == ()
+    assert not PROCESS.observers
 
 
 def test_tracing_without_its_packages_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,4 +182,5 @@ def test_verify_finds_a_record_that_cannot_be_read(checkpoint: Path) -> None:
 
 def test_a_fork_has_no_records(checkpoint: Path, tmp_path: Path) -> None:
     made = fork(CheckpointView(checkpoint), tmp_path / "fork", at=3)
-    assert records_of(made.path) == []
+    assert records_of(tmp_path / "fork") == []
+    assert made.path == tmp_path / "fork"
