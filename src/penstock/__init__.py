@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.api.reader import read_stream
     from penstock.api.tracing import Tracing, trace_queries
     from penstock.api.writer import DataStreamWriter, write_stream
-    from penstock.connectors import PythonSink, PythonSource
+    from penstock.connectors import PythonSink, PythonSource, SinkBatch
     from penstock.debug.replay import Replay, replay
     from penstock.engine.after_query import AfterQuery
     from penstock.engine.cron import Cron
@@ -74,6 +74,7 @@ _HOMES = {
     "ReadMinRows": "penstock.engine.read_limit",
     "Replay": "penstock.debug.replay",
     "Schedule": "penstock.engine.triggers",
+    "SinkBatch": "penstock.connectors",
     "StreamingQuery": "penstock.api.query",
     "StreamingQueryException": "penstock.api.exceptions",
     "StreamingQueryManager": "penstock.api.manager",
@@ -116,6 +117,7 @@ __all__ = [
     "ReadMinRows",
     "Replay",
     "Schedule",
+    "SinkBatch",
     "StreamingQuery",
     "StreamingQueryException",
     "StreamingQueryManager",

@@ -7,7 +7,8 @@ them from users, `spark` calls them, `testing` derives from them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -110,6 +111,23 @@ class PythonSource(ABC):
         return f"{type(self).__name__}[python]"
 
 
+@dataclass(frozen=True)
+class SinkBatch:
+    """Identifies a batch to a sink. It is the same whenever the batch is written again.
+
+    `query_id` is that of the checkpoint. `planned_at_ms` is the timestamp of the batch in the
+    offset log: if a checkpoint was rewound, a batch that is planned anew has another one. `sink` is
+    the name of the sink in `to`, None for the only sink of a query, and `replaces` the name that
+    the sink had before.
+    """
+
+    query_id: str
+    batch_id: int
+    planned_at_ms: int | None
+    sink: str | None = None
+    replaces: str | None = None
+
+
 class PythonSink(ABC):
     """A sink written in Python, for `write_stream(df).sink(...)`.
 
@@ -121,6 +139,20 @@ class PythonSink(ABC):
     @abstractmethod
     def add_batch(self, batch_id: int, df: DataFrame) -> None:
         """Write one batch. When this returns, the batch is considered written."""
+
+    def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
+        """Write one batch whose whole identity is known. The engine calls this method.
+
+        By default it calls `add_batch`. Override it in a sink that stores the identity.
+        """
+        self.add_batch(batch.batch_id, df)
+
+    def secret_options(self) -> Mapping[str, str]:
+        """Options whose secrets are removed from messages, logs and progress records."""
+        return {}
+
+    skips_known_batches = False
+    """Whether the sink skips a batch that it has. `bisect --with-sink` refuses such a sink."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}[python]"

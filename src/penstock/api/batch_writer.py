@@ -75,6 +75,9 @@ class BatchWriter(PythonSink):
         else:
             writer.save()
 
+    def secret_options(self) -> Mapping[str, str]:
+        return self.settings
+
     def __str__(self) -> str:
         lower = {key.lower(): value for key, value in self.settings.items()}
         target = self.table_name or lower.get(_PATH) or ""

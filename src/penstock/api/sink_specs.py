@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 
-from penstock.api.batch_writer import BatchWriter
 from penstock.checkpoint.sink_entries import is_sink_name
 from penstock.connectors import PythonSink
 from penstock.engine.named_sinks import NamedSink
@@ -25,11 +24,7 @@ def sink_spec(
         raise ValueError(f"retries, backoff and max_backoff must not be negative: {named}")
     if where is not None and not isinstance(where, (str, Column)):
         raise TypeError(f"where must be a SQL expression or a Column, not {where!r}")
-    options = sink.settings if isinstance(sink, BatchWriter) else {}
-    if isinstance(sink, PythonSink):
-        add_batch = sink.add_batch
-        return SinkSpec(named, lambda df, batch_id: add_batch(batch_id, df), where, options)
-    if not callable(sink):
+    if not isinstance(sink, PythonSink) and not callable(sink):
         raise TypeError(
             f"the sink {named.name} must be a function (df, batch_id), a PythonSink or a "
             f"BatchWriter, not {sink!r}"

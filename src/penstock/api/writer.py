@@ -63,7 +63,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         self._trigger: Trigger = ProcessingTimeTrigger(0)
         self._refused_trigger: str | None = None
         self._foreach: Any = None
-        self._batch_function: Callable[[DataFrame, int], None] | None = None
+        self._batch_function: AnySink | None = None
         self._batch_function_name: str | None = None
         self._sink_name: str | None = None
         self._many: list[SinkSpec] = []
@@ -199,8 +199,10 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
     def sink(self, sink: PythonSink) -> DataStreamWriter:
         """Write every batch to a sink written in Python; see `PythonSink`."""
-        self.foreachBatch(lambda df, batch_id: sink.add_batch(batch_id, df))
-        self._batch_function_name = str(sink)
+        if not isinstance(sink, PythonSink):
+            raise TypeError(f"the sink must be a PythonSink, not {sink!r}")
+        self._format, self._batch_function = "foreachBatch", sink
+        self._foreach, self._batch_function_name = None, str(sink)
         return self
 
     def to(

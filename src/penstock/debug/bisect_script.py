@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.api.start import QueryStart
+from penstock.connectors import PythonSink
 from penstock.debug.bisect_report import BisectReport
 from penstock.debug.bisection import Bisection
 from penstock.debug.script_query import in_place_of_query
@@ -51,4 +52,11 @@ def _sink(start: QueryStart, with_sink: bool) -> SinkRequest:
             "trials, or skip them because of their batch ids. --with-sink works with "
             "foreachBatch, foreach, sinks written in Python and many sinks; repeat without it."
         )
+    for function in sink.functions:
+        if isinstance(function, PythonSink) and function.skips_known_batches:
+            raise UnsupportedError(
+                f"The trials cannot run with the sink {function}: it would record the part of the "
+                "batch that a trial writes as the whole batch, and skip the batch later. Repeat "
+                "without --with-sink."
+            )
     return sink

@@ -20,6 +20,7 @@ from penstock.checkpoint import (
 )
 from penstock.checkpoint.lock import hold_for_query
 from penstock.checkpoint.store_lock import STORE_SCHEMES, hold_store_for_query
+from penstock.connectors import PythonSink
 from penstock.engine.clock import Clock
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import Hooks
@@ -121,7 +122,11 @@ def open_query(
         options=request.shown,
         redactor=Redactor(session.find_conf(_REDACTION_RULE)).knowing(
             request.sink.options,
-            *(sink.options for sink in request.sink.many),
+            *(
+                sink.secret_options()
+                for sink in request.sink.functions
+                if isinstance(sink, PythonSink)
+            ),
             *source_options(jvm, spec.analyzed),
         ),
         on_started=lambda: _show_memory_table(choice, name),

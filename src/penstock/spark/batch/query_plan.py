@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.checkpoint import CheckpointDirectory, CommitMetadata, OffsetSeqMetadata
+from penstock.connectors import SinkBatch
 from penstock.engine.batch_parts import Pieces, SourcePart
 from penstock.engine.data_stream import DataStream
 from penstock.engine.named_sinks import NamedSink, SinkWriter
@@ -193,6 +194,7 @@ class SparkQueryPlan(QueryPlan):
             self._state_commits,
             execution,
             request,
+            self._identity.id,
         )
         self._planner.learn(shape, execution)
         return batch
@@ -266,7 +268,9 @@ class SparkBatchExecution(BatchExecution):
         state_commits: StateCommits,
         execution: Any,
         request: BatchRequest,
+        query_id: str,
     ) -> None:
+        self._query_id = query_id
         self._session = session
         self._sink = sink
         self._statistics = statistics
@@ -284,7 +288,7 @@ class SparkBatchExecution(BatchExecution):
 
     def run(self) -> int | None:
         self._before_run()
-        return self._sink.add_batch(self._request.batch_id, self._execution, self._plan)
+        return self._sink.add_batch(self._batch(), self._execution, self._plan)
 
     @property
     def has_other_effects(self) -> bool:
@@ -293,8 +297,11 @@ class SparkBatchExecution(BatchExecution):
     def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
         assert isinstance(self._sink, ManySinks)
         self._before_run()
-        batch_id = self._request.batch_id
-        return self._sink.share_batch(batch_id, self._execution, deliver, is_wanted=is_wanted)
+        return self._sink.share_batch(self._batch(), self._execution, deliver, is_wanted=is_wanted)
+
+    def _batch(self) -> SinkBatch:
+        planned_at = self._request.metadata.batch_timestamp_ms
+        return SinkBatch(self._query_id, self._request.batch_id, planned_at)
 
     def _before_run(self) -> None:
         if self._request.is_first_in_run:

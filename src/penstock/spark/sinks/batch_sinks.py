@@ -10,12 +10,14 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.connectors import PythonSink, SinkBatch
 from penstock.errors import PenstockError, UnknownSinkError
 from penstock.spark.jvm.failures import of_batch_function
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import fields_of
 
 BatchFunction = Callable[[DataFrame, int], None]
+"""A function as foreachBatch takes it."""
 
 _TRANSACTIONAL = "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin"
 
@@ -61,7 +63,7 @@ class SparkSink(ABC):
         """
 
     @abstractmethod
-    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
         """Write a planned batch as one SQL execution. Returns the rows written, if known.
 
         `plan` is the physical plan of the execution.
@@ -113,7 +115,7 @@ class V2Sink(SparkSink):
         relation = create(self.jtable, jvm.some(own), ident)
         return jvm.module("V2Reference").createForWriteTarget(relation)
 
-    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
         rows: int | None = self._output.write(execution)
         return rows
 
@@ -145,8 +147,8 @@ class V1Sink(SparkSink):
             batchId=self._jvm.none,
         )
 
-    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        self._output.addBatch(self.jtable, batch_id, execution)
+    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+        self._output.addBatch(self.jtable, batch.batch_id, execution)
         if self._catalog_table is not None:
             name = self._catalog_table.identifier().quotedString()
             self._session._jsparkSession.catalog().refreshTable(name)
@@ -161,7 +163,10 @@ class PythonBatchSink(V1Sink):
     """
 
     def __init__(
-        self, session: SparkSession, function: BatchFunction, description: str | None = None
+        self,
+        session: SparkSession,
+        function: BatchFunction | PythonSink,
+        description: str | None = None,
     ) -> None:
         jvm = Jvm.of(session)
         # The plan needs a Spark sink; this placeholder is never written to.
@@ -176,8 +181,8 @@ class PythonBatchSink(V1Sink):
     def replaced_by(self, jtable: Any) -> SparkSink:
         return self  # the function is the sink, whatever the placeholder is
 
-    def add_batch(self, batch_id: int, execution: Any, plan: Any) -> int | None:
-        self.call(execution, lambda df: self._function(df, batch_id))
+    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+        self.call(execution, lambda df: write_to(self._function, batch, df))
         return None
 
     def call(self, execution: Any, function: Callable[[DataFrame], None]) -> None:
@@ -206,6 +211,14 @@ class PythonBatchSink(V1Sink):
         if self._frames is None:
             self._frames = OrdinaryFrames(self._session, execution)
         return self._frames.of(execution)
+
+
+def write_to(sink: BatchFunction | PythonSink, batch: SinkBatch, df: DataFrame) -> None:
+    """Give a batch to a function or to a sink written in Python."""
+    if isinstance(sink, PythonSink):
+        sink.write_batch(batch, df)
+    else:
+        sink(df, batch.batch_id)
 
 
 class _Body:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from penstock.connectors import PythonSink, SinkBatch
 from penstock.engine.named_sinks import NamedSink, SinkWriter
-from penstock.spark.sinks.batch_sinks import BatchFunction, PythonBatchSink
+from penstock.spark.sinks.batch_sinks import BatchFunction, PythonBatchSink, write_to
 
 
 @dataclass(frozen=True)
 class SinkSpec:
-    """One of many sinks: its function, and the rows that it gets; None as `where`: all rows.
+    """One of many sinks: its function or the sink itself, and the rows that it gets.
 
-    `options` are those of its writer, whose secrets are to be hidden in texts.
+    None as `where`: all rows.
     """
 
     sink: NamedSink
-    function: BatchFunction
+    function: BatchFunction | PythonSink
     where: str | Column | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, df: DataFrame, batch_id: int) -> None:
-        self.function(df if self.where is None else df.where(self.where), batch_id)
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        rows = df if self.where is None else df.where(self.where)
+        own = replace(batch, sink=self.sink.name, replaces=self.sink.replaces)
+        write_to(self.function, own, rows)
 
 
 class ManySinks(PythonBatchSink):
@@ -35,7 +37,7 @@ class ManySinks(PythonBatchSink):
 
     def __init__(self, session: SparkSession, specs: Sequence[SinkSpec]) -> None:
         described = ", ".join(f"{spec.sink.name}: {spec.sink.description}" for spec in specs)
-        super().__init__(session, self._write_to_all, f"ManySinks[{described}]")
+        super().__init__(session, _not_called, f"ManySinks[{described}]")
         self._specs = {spec.sink.name: spec for spec in specs}
 
     @property
@@ -44,7 +46,7 @@ class ManySinks(PythonBatchSink):
 
     def share_batch(
         self,
-        batch_id: int,
+        batch: SinkBatch,
         execution: Any,
         deliver: Callable[[SinkWriter], None],
         *,
@@ -55,21 +57,29 @@ class ManySinks(PythonBatchSink):
 
         def share(df: DataFrame) -> None:
             nonlocal rows
-            with _kept(df) if is_wanted else contextlib.nullcontext():
+            with kept(df) if is_wanted else contextlib.nullcontext():
                 # Every partition is computed here: a sink may read only some of them.
                 rows = df.count()
-                deliver(lambda name: self._specs[name].write(df, batch_id))
+                deliver(lambda name: self._specs[name].write(df, batch))
 
         self.call(execution, share)
         return rows
 
-    def _write_to_all(self, df: DataFrame, batch_id: int) -> None:
-        for spec in self._specs.values():
-            spec.write(df, batch_id)
+    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+        def write_to_all(df: DataFrame) -> None:
+            for spec in self._specs.values():
+                spec.write(df, batch)
+
+        self.call(execution, write_to_all)
+        return None
+
+
+def _not_called(df: DataFrame, batch_id: int) -> None:
+    """The function of a sink that has its own `add_batch`."""
 
 
 @contextlib.contextmanager
-def _kept(df: DataFrame) -> Iterator[None]:
+def kept(df: DataFrame) -> Iterator[None]:
     """Keep the rows of a DataFrame, once computed, in memory or on disk during the block."""
     df.persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -11,6 +11,7 @@ from pyspark.serializers import AutoBatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkWriter
 
+from penstock.connectors import PythonSink
 from penstock.spark.jvm.failures import compilation_error
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.pyspark_api import wrap_function
@@ -38,10 +39,17 @@ class SinkRequest:
     partition_columns: Sequence[str] | None = None
     clustering_columns: Sequence[str] | None = None
     foreach: Any = None
-    batch_function: BatchFunction | None = None
+    batch_function: BatchFunction | PythonSink | None = None
     batch_function_name: str | None = None
     name: str | None = None
     many: Sequence[SinkSpec] = ()
+
+    @property
+    def functions(self) -> Sequence[BatchFunction | PythonSink]:
+        """The functions and the sinks written in Python that get each batch."""
+        if self.batch_function is not None:
+            return [self.batch_function]
+        return [spec.function for spec in self.many]
 
     def option(self, name: str) -> str | None:
         """The value of an option; names are case-insensitive."""
