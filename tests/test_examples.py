@@ -12,10 +12,15 @@ from pathlib import Path
 import pytest
 
 import penstock
+import penstock.sinks
 import penstock.testing
 
 EXAMPLES = sorted(Path(__file__).parents[1].joinpath("examples").rglob("*.py"))
-PUBLIC = {"penstock": set(penstock.__all__), "penstock.testing": set(penstock.testing.__all__)}
+PUBLIC = {
+    module.__name__: set(module.__all__) for module in (penstock, penstock.sinks, penstock.testing)
+}
+
+MODULES = {"sinks", "testing"}
 
 
 def private_names(program: str) -> Iterator[str]:
@@ -23,7 +28,7 @@ def private_names(program: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            public = PUBLIC.get(module, set()) | ({"testing"} if module == "penstock" else set())
+            public = PUBLIC.get(module, set()) | (MODULES if module == "penstock" else set())
             names = [(module, alias.name) for alias in node.names if alias.name not in public]
         elif isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names if alias.name not in PUBLIC]
@@ -59,7 +64,7 @@ def test_a_private_name_is_found(program: str, found: list[str]) -> None:
 
 
 def test_a_public_name_is_where_its_table_says() -> None:
-    for module in (penstock, penstock.testing):
+    for module in (penstock, penstock.testing):  # penstock.sinks has no table
         for name, home in module._HOMES.items():
             assert getattr(module, name) is getattr(importlib.import_module(home), name)
 
@@ -76,3 +81,12 @@ def test_the_example_of_many_sinks_runs() -> None:
         "warehouse: 736300 cents; batches {0: 1, 1: 2, 2: 1, 3: 1}",
         "Every sink has every row once.",
     ]
+
+
+def test_the_example_of_an_exactly_once_sink_runs() -> None:
+    example = next(path for path in EXAMPLES if path.name == "exactly_once.py")
+    ran = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=600
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+    assert ran.stdout.count("exactly once") > 15

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock import sinks as sinks
     from penstock.api.batch_writer import BatchWriter
     from penstock.api.exceptions import StreamingQueryException
     from penstock.api.install import install, uninstall
@@ -145,6 +146,8 @@ __all__ = [
 if not TYPE_CHECKING:  # with this function a type checker would accept any attribute
 
     def __getattr__(name: str) -> Any:
+        if name == "sinks":
+            return importlib.import_module("penstock.sinks")
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")

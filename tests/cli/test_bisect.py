@@ -46,6 +46,10 @@ def write(batch, batch_id):
 writer = lines.writeStream.foreachBatch(write) if where == "sink" else (
     checked.writeStream.format("json").option("path", out)
 )
+if where == "database":
+    import penstock
+    sink = penstock.sinks.jdbc("jdbc:derby:memory:bisect;create=true", "lengths")
+    writer = penstock.write_stream(checked).sink(sink)
 query = writer.option("checkpointLocation", checkpoint).start()
 try:
     query.awaitTermination()
@@ -128,6 +132,14 @@ def test_the_file_that_makes_a_job_fail_is_found(spark: SparkSession, tmp_path: 
     refused = job.bisect("--with-sink")
     assert refused.exit_code == 2
     assert "cannot run with the sink json" in refused.stderr
+
+
+def test_a_sink_that_skips_known_batches_is_not_called(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(tmp_path, "database")
+    job.run()
+    refused = job.bisect("--with-sink")
+    assert refused.exit_code == 2
+    assert "cannot run with the sink JdbcSink[lengths]" in refused.stderr
 
 
 @pytest.mark.extended

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import penstock
+import penstock.sinks
 import penstock.testing
 from tests.docs.blocks import ROOT
 
 PAGE = ROOT / "docs" / "api.md"
-MODULES = (penstock, penstock.testing)
+MODULES = (penstock, penstock.sinks, penstock.testing)
 PUBLIC = [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 
 

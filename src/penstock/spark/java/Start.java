@@ -255,6 +255,9 @@ public class Start {
         return new KafkaGroup(stream, options);
     }
 
+    /** A connection as Spark's JDBC data source opens it with these options, until `close`. */
+    public JdbcSession jdbc(Map options) { return new JdbcSession(options); }
+
     /** Registers gauges in the metrics system of an application, until `remove`. */
     public QueryGauges gauges(SparkContext context, String name) throws Throwable {
         return new QueryGauges(metricsSystem(context), name);

@@ -99,6 +99,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
         "partitioned sinks",
         methods="encodePartitioningColumns(columns)",
     ),
+    "JDBCOptions": InternalClass(f"{_SQL}.execution.datasources.jdbc.JDBCOptions", "the JDBC sink"),
     "JavaUtils": InternalClass(
         "org.apache.spark.network.util.JavaUtils",
         "settings",
