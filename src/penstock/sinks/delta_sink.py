@@ -1,0 +1,159 @@
+"""Writes each batch to a Delta table, exactly once, by Delta's transaction identifiers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.connectors import PythonSink, SinkBatch
+from penstock.errors import ExecutionError
+from penstock.sinks.identity import Identity, OnRewind, batch_on_spark, check_arguments
+from penstock.sinks.latest_batches import LatestBatches
+from penstock.sinks.secret_errors import without_secrets
+from penstock.spark.sinks.delta_transactions import DeltaTransaction, latest_transaction
+
+_logger = logging.getLogger(__name__)
+
+LakeMode = Literal["append", "overwrite"]
+
+_OF_DELTA = ("txnappid", "txnversion")
+
+
+def delta(
+    path: str | None = None,
+    *,
+    table: str | None = None,
+    mode: LakeMode = "append",
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    name: str | None = None,
+    on_rewind: OnRewind = "warn",
+) -> PythonSink:
+    """A sink that writes each batch to a Delta table, by path or by name, exactly once.
+
+    Delta's options `txnAppId` and `txnVersion` are set by query, sink and batch, so that Delta
+    skips a batch that the table has. A missing table is created, partitioned by `partition_by`.
+    `mode` is `append`, or `overwrite`: a batch replaces all rows, for the output mode `complete`.
+
+    `options` are further options of Delta's writer, such as `mergeSchema`. `name` is the identity
+    of the sink in the table, by default its name in `to`. `on_rewind` is `warn` or `fail`: what
+    happens with a batch that the table has, but that a rewound checkpoint has planned anew.
+
+        penstock.write_stream(clicks).to("lake", penstock.sinks.delta("/lake/clicks"))
+    """
+    if (path is None) == (table is None):
+        raise ValueError("give either the path or the name of a Delta table")
+    check_mode(mode)
+    check_arguments(name, on_rewind)
+    given = {key: str(value) for key, value in (options or {}).items()}
+    taken = [key for key in given if key.lower() in _OF_DELTA]
+    if taken:
+        raise ValueError(f"the sink sets the options {', '.join(taken)} itself")
+    return DeltaSink(path, table, mode, tuple(partition_by), given, name, on_rewind)
+
+
+def check_mode(mode: str) -> None:
+    if mode not in get_args(LakeMode):
+        raise ValueError(f"mode must be one of {get_args(LakeMode)}, not {mode!r}")
+
+
+class DeltaSink(PythonSink):
+    """See `delta`."""
+
+    skips_known_batches = True
+
+    def __init__(
+        self,
+        path: str | None,
+        table: str | None,
+        mode: LakeMode,
+        partition_by: Sequence[str],
+        options: Mapping[str, str],
+        name: str | None,
+        on_rewind: OnRewind,
+    ) -> None:
+        self._path = path
+        self._table = table
+        self._mode = mode
+        self._partition_by = partition_by
+        self._options = dict(options)
+        self._name = name
+        self._on_rewind = on_rewind
+        self._latest = LatestBatches()
+
+    def __str__(self) -> str:
+        return f"DeltaSink[{self._table or self._path}]"
+
+    def secret_options(self) -> Mapping[str, str]:
+        return self._options
+
+    def add_batch(self, batch_id: int, df: DataFrame) -> None:
+        self.write_batch(batch_on_spark(batch_id, df), df)
+
+    def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
+        """Write a batch that the table does not have; Delta checks it again when it commits."""
+        with without_secrets(self._options):
+            self._write_batch(Identity.of(batch, self._name), df)
+
+    def _write_batch(self, identity: Identity, df: DataFrame) -> None:
+        if not self._latest.has_passed(identity) and self._is_there(df.sparkSession, identity):
+            return
+        options = {
+            **self._options,
+            "txnAppId": app_id_of(identity.query_id, identity.sink),
+            "txnVersion": str(identity.batch_id),
+        }
+        writer = df.write.format("delta").mode(self._mode).options(**options)
+        if self._partition_by:
+            writer = writer.partitionBy(*self._partition_by)
+        if self._table is not None:
+            writer.saveAsTable(self._table)
+        else:
+            writer.save(self._path)
+        self._latest.remember(identity)
+
+    def _is_there(self, spark: SparkSession, identity: Identity) -> bool:
+        """Whether the table has the batch, or a later one, under a present or former name."""
+        try:
+            location = self._location(spark)
+            if location is None:
+                return False
+            for sink in (identity.sink, *identity.former):
+                found = latest_transaction(spark, location, app_id_of(identity.query_id, sink))
+                if found is not None and found.version >= identity.batch_id:
+                    self._skip(identity, found)
+                    return True
+        except ExecutionError as exc:
+            if exc.__cause__ is None:  # a rewound checkpoint
+                raise
+            _logger.warning(
+                "Whether the checkpoint was rewound below the table %s is not checked: %s. A batch "
+                "that the table has is skipped by Delta without a warning.",
+                self,
+                exc,
+            )
+        return False
+
+    def _skip(self, identity: Identity, found: DeltaTransaction) -> None:
+        planned, committed = identity.planned_at_ms, found.committed_at_ms
+        is_older = planned is not None and committed is not None and committed < planned
+        rewound = found.version > identity.batch_id or is_older
+        place = f"the Delta table {self._table or self._path}"
+        identity.skip(place, rewound=rewound, newest=found.version, on_rewind=self._on_rewind)
+
+    def _location(self, spark: SparkSession) -> str | None:
+        """The location of the table; None if there is no table of the name."""
+        if self._table is None:
+            return self._path
+        if not spark.catalog.tableExists(self._table):
+            return None
+        [detail] = spark.sql(f"DESCRIBE DETAIL {self._table}").collect()
+        return str(detail.location)
+
+
+def app_id_of(query_id: str, sink: str) -> str:
+    """Delta's application id of a sink of a query."""
+    return f"penstock/{query_id}/{sink}"
