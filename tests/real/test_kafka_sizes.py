@@ -24,7 +24,7 @@ def numbered(count: int) -> list[Record]:
         ({}, [1000, 4000, 10_000, 10_000, 1000, 1000], ["start", "grow", "grow", "hold"]),
         (
             {"maxOffsetsPerTrigger": "3000"},
-            [1000, 3000, 3000, 3000, 3000],
+            [1000, 3000, 3000, 3000, 1000],
             ["start", "at the job's limit", "at the job's limit", "at the job's limit"],
         ),
         (
