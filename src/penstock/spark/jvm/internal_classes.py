@@ -422,7 +422,7 @@ INTERNAL_CLASSES: dict[str, InternalClass] = {
     "WriteToStream": InternalClass(
         f"{_CATALYST}.streaming.WriteToStream",
         "Spark's checks of a query",
-        methods="resolvedCheckpointLocation() deleteCheckpointOnStop() inputQuery() sink()",
+        methods="inputQuery() sink()",
     ),
     "SparkEnv": InternalClass("org.apache.spark.SparkEnv", "gauges of a query"),
     "MetricsSystem": InternalClass("org.apache.spark.metrics.MetricsSystem", "gauges of a query"),
