@@ -3,7 +3,8 @@
 SOURCE is a git repository of Apache Spark; its branch of the installed line of Spark is used. Every
 test module runs with `penstock.install()`; if a test does not pass, also on Spark's own engine, for
 comparison. The figures go into the table of `docs/compatibility.md`. Nothing of the repository is
-kept.
+kept. ONLY="streaming/test_streaming test_observation" runs those modules alone; the others keep
+their figures.
 """
 
 from __future__ import annotations
@@ -114,7 +115,12 @@ def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
         subprocess.run(
             [sys.executable, str(runner)],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": _first_of_path(root), "SPARK_TESTING": "1"},
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": sys.executable,  # of the workers, which need pandas too
+                "PYTHONPATH": _first_of_path(root),
+                "SPARK_TESTING": "1",
+            },
             stdout=output,
             stderr=output,
             check=False,
@@ -142,7 +148,7 @@ def row(module: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Sequ
 
 
 def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
-    """The page with a line's figures, by file; the other lines keep theirs."""
+    """The page with a line's figures, by file; other files and the other lines keep theirs."""
     before, _, rest = page.partition(BEGIN)
     table, _, after = rest.partition(END)
     lines = sorted(LINES, key=version_number)
@@ -150,8 +156,6 @@ def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
         match[1]: dict(zip(lines, map(str.strip, match[2].split("|")), strict=True))
         for match in _ROW.finditer(table)
     }
-    for found in rows.values():
-        found[line] = ""
     for name, figure in figures.items():
         rows.setdefault(name, dict.fromkeys(lines, ""))[line] = figure
     head = [f"| file | {' | '.join(lines)} |", "|" + "---|" * (len(lines) + 1)]
@@ -164,14 +168,19 @@ def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
 def main(source: str) -> int:
     line = line_of(pyspark.__version__).name
     console = Console()
-    figures: dict[str, str] = {}
+    chosen = os.environ.get("ONLY", "").split() or MODULES
+    unknown = [module for module in chosen if module not in MODULES]
+    if unknown:
+        console.print(f"ONLY names no module: {', '.join(unknown)}. Known: {', '.join(MODULES)}.")
+        return 2
+    figures = {f"`{module}.py`": "" for module in chosen}
     table = Table("module", "tests", "passed", "others", title=f"Spark {pyspark.__version__}")
     worse = 0
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         export(Path(source), line, root)
         tests = root / "python/pyspark/sql/tests"
-        for module in (m for m in MODULES if (tests / f"{m}.py").exists()):
+        for module in (m for m in chosen if (tests / f"{m}.py").exists()):
             ours = run_module(root, module, install=True)
             theirs = {}
             if any(outcome != "passed" for outcome in ours.values()):
