@@ -23,7 +23,8 @@ JOB = """
 from pathlib import Path
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 Path("in").mkdir()
 Path("in/a.txt").write_text("one\\ntwo\\n")
 lines = spark.readStream.text("in")
