@@ -13,6 +13,7 @@ import pytest
 from penstock.checkpoint import CheckpointDirectory, LocalFiles
 from penstock.checkpoint.quarantine_log import QuarantineRecord
 from tests.crash.quarantine import FAILED
+from tests.streams import put_file
 
 PROGRAM = Path(__file__).with_name("quarantine.py")
 EXPECTED = {"0": {"0": 4, "1": 4}, "1": {"0": 6, "1": 7}}
@@ -25,7 +26,7 @@ def prepare(work: Path) -> None:
         rows = [{"n": 2 * number}, {"n": -1 if number == 6 else 2 * number + 1}]
         if number == 7:
             rows = [{"n": 7}]
-        (work / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+        put_file(work / "in", f"{number}.json", "\n".join(map(json.dumps, rows)), number)
 
 
 def run(work: Path, kill_at: str = "-") -> int:
