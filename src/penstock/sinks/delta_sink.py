@@ -10,7 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors import PythonSink, SinkBatch
 from penstock.errors import ExecutionError
-from penstock.sinks.identity import Identity, OnRewind, batch_on_spark, check_arguments
+from penstock.sinks.identity import (
+    Identity,
+    OnRewind,
+    batch_on_spark,
+    check_arguments,
+    compute_skipped,
+)
 from penstock.sinks.latest_batches import LatestBatches
 from penstock.sinks.secret_errors import without_secrets
 from penstock.spark.sinks.delta_transactions import DeltaTransaction, latest_transaction
@@ -96,11 +102,13 @@ class DeltaSink(PythonSink):
     def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
         """Write a batch that the table does not have; Delta checks it again when it commits."""
         with without_secrets(self._options):
-            self._write_batch(Identity.of(batch, self._name), df)
+            if not self._write_batch(Identity.of(batch, self._name), df):
+                compute_skipped(batch, df)
 
-    def _write_batch(self, identity: Identity, df: DataFrame) -> None:
+    def _write_batch(self, identity: Identity, df: DataFrame) -> bool:
+        """Returns False if the table has the batch."""
         if not self._latest.has_passed(identity) and self._is_there(df.sparkSession, identity):
-            return
+            return False
         options = {
             **self._options,
             "txnAppId": app_id_of(identity.query_id, identity.sink),
@@ -114,6 +122,7 @@ class DeltaSink(PythonSink):
         else:
             writer.save(self._path)
         self._latest.remember(identity)
+        return True
 
     def _is_there(self, spark: SparkSession, identity: Identity) -> bool:
         """Whether the table has the batch, or a later one, under a present or former name."""

@@ -10,7 +10,13 @@ from pyspark.sql import functions as F
 
 from penstock.connectors import PythonSink, SinkBatch
 from penstock.sinks.delta_sink import LakeMode, check_mode
-from penstock.sinks.identity import Identity, OnRewind, batch_on_spark, check_arguments
+from penstock.sinks.identity import (
+    Identity,
+    OnRewind,
+    batch_on_spark,
+    check_arguments,
+    compute_skipped,
+)
 from penstock.sinks.latest_batches import LatestBatches
 from penstock.sinks.secret_errors import without_secrets
 
@@ -93,15 +99,17 @@ class IcebergSink(PythonSink):
     def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
         """Write a batch that is not in the summaries of the table's snapshots."""
         with without_secrets(self._options):
-            self._write_batch(Identity.of(batch, self._name), df)
+            if not self._write_batch(Identity.of(batch, self._name), df):
+                compute_skipped(batch, df)
 
-    def _write_batch(self, identity: Identity, df: DataFrame) -> None:
+    def _write_batch(self, identity: Identity, df: DataFrame) -> bool:
+        """Returns False if the table has the batch."""
         spark = df.sparkSession
         if not self._latest.has_passed(identity):
             if not spark.catalog.tableExists(self._table):
                 self._create(df)
             elif self._is_there(spark, identity):
-                return
+                return False
         self._latest.forget(identity)
         writer = df.writeTo(self._table)
         for key, value in {**self._options, **_summary(identity)}.items():
@@ -111,6 +119,7 @@ class IcebergSink(PythonSink):
         else:
             writer.append()
         self._latest.remember(identity)
+        return True
 
     def _create(self, df: DataFrame) -> None:
         """Create the table, empty: the first batch is then a snapshot like all others."""

@@ -82,6 +82,15 @@ def batch_on_spark(batch_id: int, df: DataFrame) -> SinkBatch:
     return SinkBatch(query_id, batch_id, None)
 
 
+def compute_skipped(batch: SinkBatch, df: DataFrame) -> None:
+    """Compute a batch whose rows are not written, because the state of a query is computed with it.
+
+    One of many sinks has nothing to do: the engine has computed the batch.
+    """
+    if batch.sink is None:
+        df.write.format("noop").mode("overwrite").save()
+
+
 def check_arguments(name: str | None, on_rewind: str) -> None:
     """Raise ValueError for an invalid argument that all sinks have."""
     if name is not None and not is_sink_name(name):

@@ -16,7 +16,13 @@ from pyspark.sql import functions as F
 
 from penstock.connectors import PythonSink, SinkBatch
 from penstock.errors import ExecutionError
-from penstock.sinks.identity import Identity, OnRewind, batch_on_spark, check_arguments
+from penstock.sinks.identity import (
+    Identity,
+    OnRewind,
+    batch_on_spark,
+    check_arguments,
+    compute_skipped,
+)
 from penstock.sinks.jdbc_ledger import Ledger
 from penstock.sinks.jdbc_sql import ATTEMPT, Dialect, dialect_of
 from penstock.sinks.secret_errors import without_secrets
@@ -134,16 +140,21 @@ class JdbcSink(PythonSink):
         4. One transaction adds the batch to the ledger and moves the rows to the target.
         """
         with without_secrets(self._connection):
-            self._write_batch(Identity.of(batch, self._name), df, is_kept=batch.sink is not None)
+            is_kept = batch.sink is not None
+            if not self._write_batch(Identity.of(batch, self._name), df, is_kept=is_kept):
+                compute_skipped(batch, df)
 
-    def _write_batch(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> None:
-        """See `write_batch`. One of many sinks gets rows that are kept already."""
+    def _write_batch(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> bool:
+        """See `write_batch`. One of many sinks gets rows that are kept already.
+
+        Returns False if the ledger had the batch before.
+        """
         staging = _staging_name(identity, self._table)
         try:
             with self._connect(df) as session:
                 dialect = dialect_of(self._connection["url"])(session.quote)
                 if self._is_recorded(session, dialect, identity):
-                    return
+                    return False
                 columns = self._prepare(session, dialect, df, staging)
             self._at(Step.PREPARED)
             with contextlib.nullcontext() if is_kept else kept(df):
@@ -159,6 +170,7 @@ class JdbcSink(PythonSink):
             self._own_staging.discard(staging)
             raise
         self._at(Step.COMMITTED)
+        return True
 
     def _at(self, step: Step) -> None:
         """Called between the steps of a batch; tests replace it."""
