@@ -50,7 +50,7 @@ check: setup ## lint, formatting, types, import contracts
 	$(BIN)/lint-imports
 
 test: setup ## all tests but the slow ones, with branch coverage of engine and checkpoint
-	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) --durations=25 $(ARGS)
 
 test-all: setup ## all tests, with every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
