@@ -11,18 +11,29 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.api.install import uninstall
-from penstock.api.quiet_session import SHORT_LIVED_JVM
 from penstock.spark.jvm.lines import version_number
+from tests.class_archive import short_lived_jvm
 from tests.sessions import start_session
 
 # For every JVM that the tests start, in child processes too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED_JVM)
+if "SPARK_SUBMIT_OPTS" not in os.environ:
+    os.environ["SPARK_SUBMIT_OPTS"] = short_lived_jvm()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Allow what PySpark before 4.2 does: it leaves the sockets of a result to be collected."""
     if version_number(pyspark.__version__) < (4, 2):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Measure coverage of engine and checkpoint in their own tests: tracing slows the others."""
+    if config.getoption("no_cov"):
+        return
+    measured = [Path(__file__).parent / folder for folder in ("engine", "checkpoint")]
+    for item in items:
+        if not any(item.path.is_relative_to(folder) for folder in measured):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

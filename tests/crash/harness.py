@@ -18,15 +18,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.engine.faults import OF_EVERY_QUERY, FaultPoint
+from tests.class_archive import short_lived_jvm
 from tests.crash.pipelines import PIPELINES, RETAINED_BATCHES, Pipeline, Rows, Workspace
-from tests.killing import RunFailedError, kill_session, log_violations, newest, running, some, tail
+from tests.killing import RunFailedError, log_violations, newest, some
+from tests.processes import kill_session, running, tail
 from tests.streams import log_entries
 
 FILES_PER_RUN = 4
 PATIENCE = 300.0
 """Seconds after which a run that neither ends nor gets to where it is to be killed has failed."""
 
-_SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _OUTSIDE_BATCHES = {
     FaultPoint.BEFORE_METADATA,
     FaultPoint.AFTER_METADATA,
@@ -146,7 +147,7 @@ def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
     """One run, until it ends or is killed; returns whether it was killed."""
     where = _where(work, kill.point) if isinstance(kill, AtPoint) else "-"
     command = [sys.executable, "-m", "tests.crash.pipelines", pipeline.name, str(work.root), where]
-    with running(command, work.log, {"JAVA_TOOL_OPTIONS": _SHORT_LIVED_JVM}) as child:
+    with running(command, work.log, {"SPARK_SUBMIT_OPTS": short_lived_jvm()}) as child:
         if isinstance(kill, AtMoment):
             _kill_at_moment(child, work, kill)
         try:

@@ -15,6 +15,7 @@ _HEADER = re.compile(
 )
 _STATUS = re.compile(
     r"accepted(; supersedes \[decision (?P<old>\d+)\]\((?P<old_file>[\w.-]+)\))?"
+    r"(; amended by \[decision (?P<amendment>\d+)\]\((?P<amendment_file>[\w.-]+)\))?"
     r"|superseded by \[decision (?P<new>\d+)\]\((?P<new_file>[\w.-]+)\)"
 )
 
@@ -27,7 +28,7 @@ def header_of(record: Path) -> re.Match[str]:
 
 def status_of(record: Path) -> re.Match[str]:
     status = _STATUS.fullmatch(header_of(record)["status"])
-    assert status is not None, "accepted, accepted; supersedes [...], or superseded by [...]"
+    assert status is not None, "accepted[; supersedes][; amended by], or superseded by"
     return status
 
 
@@ -51,6 +52,16 @@ def test_a_superseded_record_and_its_successor_link_to_each_other(record: Path) 
     if status["old_file"]:
         predecessor = status_of(record.with_name(status["old_file"]))
         assert (predecessor["new"], predecessor["new_file"]) == (number, record.name)
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_an_amendment_is_a_later_record_and_names_what_it_amends(record: Path) -> None:
+    header, status = header_of(record), status_of(record)
+    if status["amendment_file"]:
+        amendment = record.with_name(status["amendment_file"])
+        assert header_of(amendment)["number"] == status["amendment"]
+        assert int(status["amendment"]) > int(header["number"])
+        assert f"]({record.name})" in amendment.read_text()
 
 
 def test_numbers_are_unique() -> None:

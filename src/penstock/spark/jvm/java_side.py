@@ -21,13 +21,14 @@ _PLACE = re.compile(r"Line (\d+), Column (\d+): ")
 
 
 class JavaSide:
-    """Instances of the compiled classes: `Start`, `Figures` and `Members`."""
+    """Instances of the compiled classes: `Start`, `Figures`, `Members` and `HadoopClasses`."""
 
     def __init__(self, jvm: Jvm) -> None:
         loader = compiled(jvm, java_files(jvm.line))
         self.start = new_instance(jvm, loader, "Start")
         self.figures = self.start.figures()
         self.members = new_instance(jvm, loader, "Members")
+        self.hadoop_classes = new_instance(jvm, loader, "HadoopClasses")
 
 
 def members_alone(jvm: Jvm) -> Any:
@@ -57,6 +58,19 @@ def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> An
     Raises UnsupportedError with the file, the line and the compiler's message if a member of Spark
     is missing or has moved.
     """
+    return _cooked(jvm, files, package).getClassLoader()
+
+
+def bytecode(jvm: Jvm, files: Sequence[JavaFile], package: str) -> dict[str, bytes]:
+    """Compile some files as one unit without loading them: the class files by class name.
+
+    Raises UnsupportedError as `compiled` does.
+    """
+    return dict(_cooked(jvm, files, package).getBytecodes())
+
+
+def _cooked(jvm: Jvm, files: Sequence[JavaFile], package: str) -> Any:
+    """Janino's compiler after it has compiled some files as one unit."""
     unit = JavaUnit(files, package, jvm.line)
     compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(
@@ -69,7 +83,7 @@ def compiled(jvm: Jvm, files: Sequence[JavaFile], package: str = _PACKAGE) -> An
             "Penstock's Java classes do not compile against this Spark: "
             + _located(unit, _messages(exc.java_exception))
         ) from exc
-    return compiler.getClassLoader()
+    return compiler
 
 
 def _located(unit: JavaUnit, messages: Sequence[str]) -> str:

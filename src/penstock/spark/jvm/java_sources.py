@@ -31,13 +31,23 @@ class JavaFile:
 
 def java_files(line: SparkLine) -> list[JavaFile]:
     """The sources for a line: the common ones, and the variant of each other that applies."""
-    folder = resources.files("penstock.spark") / "java"
+    folder = _folder()
     shared = [JavaFile(entry.name, entry.read_text("utf-8")) for entry in _sources(folder)]
     variants: dict[str, Any] = {}
     for entry, name, since in sorted(_variants(folder / "lines"), key=_age):
         if since <= line.number:
             variants[name] = entry
     return shared + [JavaFile(entry.name, entry.read_text("utf-8")) for entry in variants.values()]
+
+
+def file_system_source() -> JavaFile:
+    """The file system for state files, which is compiled apart, into a package of Hadoop."""
+    entry = _folder() / "hadoop" / "PenstockFileSystem.java"
+    return JavaFile(entry.name, entry.read_text("utf-8"))
+
+
+def _folder() -> Any:
+    return resources.files("penstock.spark") / "java"
 
 
 def _sources(folder: Any) -> list[Any]:

@@ -144,7 +144,13 @@ _4_2 = _older(
 _4_1 = _older(
     _4_2,
     "4.1",
-    absent=("HasStreamingSourceIdentifyingName", "StateStoreErrors", "Unassigned", "V2Reference"),
+    absent=(
+        "HasStreamingSourceIdentifyingName",
+        "StateRepartition",
+        "StateStoreErrors",
+        "Unassigned",
+        "V2Reference",
+    ),
     moved={"OffsetSeqMetadataBase": f"{_STREAMING}.checkpointing.OffsetSeqMetadata"},
     new={
         "DataSource": (

@@ -18,21 +18,17 @@ from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark.jvm import failures
 from penstock.spark.jvm.gateway import Jvm
+from penstock.spark.jvm.local_file_system import RAW_FILE_SYSTEM, local_file_system
 from penstock.spark.jvm.pyspark_api import inheritable_thread
 from penstock.spark.jvm.support import FILE_MANAGER_CLASS
 from penstock.spark.session.jvm_events import post_progress, to_jvm_event
-from penstock.spark.session.metrics import QueryGauges
+from penstock.spark.session.query_gauges import QueryGauges
 from penstock.spark.session.session_conf import SessionConf
 
 _logger = logging.getLogger(__name__)
 
 STATE_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _DIRECT_SCHEME = "FILE"
-_DIRECT_FILES = {
-    f"fs.{_DIRECT_SCHEME}.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Hadoop's FileSystem cache treats the schemes FILE and file as the same.
-    f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
-}
 _POOL = "spark.scheduler.pool"
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -122,9 +118,23 @@ class SparkStreamSession(StreamSession):
         self._conf.set({key: value})
 
     def use_direct_files(self) -> None:
-        """Make `direct` return locations on Hadoop's raw local file system (docs/adr/0008)."""
-        manager = self.jvm.line.classes["FileSystemBasedCheckpointFileManager"].name
-        self._conf.set({FILE_MANAGER_CLASS: manager, **_DIRECT_FILES})
+        """Make `direct` return locations on a file system without checksums (docs/adr/0008).
+
+        Without forked processes too if tasks run in this JVM (docs/adr/0030).
+        """
+        is_local = self._scala_context.isLocal()
+        self._conf.set(
+            {
+                FILE_MANAGER_CLASS: self.jvm.line.classes[
+                    "FileSystemBasedCheckpointFileManager"
+                ].name,
+                f"fs.{_DIRECT_SCHEME}.impl": (
+                    local_file_system(self.jvm) if is_local else RAW_FILE_SYSTEM
+                ),
+                # Hadoop's FileSystem cache treats the schemes FILE and file as the same.
+                f"fs.{_DIRECT_SCHEME}.impl.disable.cache": "true",
+            }
+        )
         self._writes_directly = True
 
     def direct(self, location: str) -> str:
