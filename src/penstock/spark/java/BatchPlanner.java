@@ -17,6 +17,7 @@ public class BatchPlanner {
     private final boolean isTerminating;
     private final boolean readsClock;
     private final WatermarkPropagator propagator;
+    private final ConfBroadcasts broadcasts;
 
     BatchPlanner(
             ClassicSession session, StreamingPlan leaves, LogicalPlan write, OutputMode outputMode,
@@ -33,9 +34,22 @@ public class BatchPlanner {
         this.isTerminating = isTerminating;
         readsClock = write.containsPattern(TreePattern.CURRENT_LIKE());
         propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
+        broadcasts = leaves.joinsStreams() ? broadcastsOf(session) : null;
     }
 
-    /** The execution of a batch with the data that was last set on the leaves. */
+    /** Shares broadcasts while a batch is planned; null if the factory cannot be replaced. */
+    private static ConfBroadcasts broadcastsOf(ClassicSession session) {
+        try {
+            return ConfBroadcasts.of(session.sparkContext());
+        } catch (Throwable notPossible) {
+            return null;
+        }
+    }
+
+    /**
+     * The execution of a batch with the data that was last set on the leaves. That of a query with a
+     * stream-stream join is planned (docs/adr/0032); others are planned when their plan is used.
+     */
     public QueryExecution execution(
             long batchId, long timestampMs, OffsetSeqMetadataBase before,
             OffsetSeqMetadataBase metadata, boolean isFirst, boolean isAnalyzed) {
@@ -45,7 +59,16 @@ public class BatchPlanner {
             ? (LogicalPlan) ((WriteToMicroBatchDataSource) plan).withNewBatchId(batchId)
             : (LogicalPlan) ((WriteToMicroBatchDataSourceV1) plan).withNewBatchId(batchId);
         if (isAnalyzed) { plan.setAnalyzed(); }
-        return executionOf(plan, batchId, before, metadata, isFirst);
+        QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst);
+        if (broadcasts != null) {
+            broadcasts.begin();
+            try {
+                execution.executedPlan();
+            } finally {
+                broadcasts.end();
+            }
+        }
+        return execution;
     }
 
     /** The execution of another plan, without streaming leaves, in the place of the batch's. */

@@ -32,12 +32,10 @@ public class StreamingPlan {
         int position = 0;
         for (Iterator nodes = everyNode(Definitions.inlined(plan)); nodes.hasNext();) {
             LogicalPlan node = (LogicalPlan) nodes.next();
-            boolean joinsStreams = node instanceof Join
-                && ((Join) node).left().isStreaming() && ((Join) node).right().isStreaming();
             boolean hasNoKeys = node instanceof Aggregate
                 && ((Aggregate) node).groupingExpressions().isEmpty();
             records.add("operator").add(node.getClass().getSimpleName());
-            records.add(node.isStreaming()).add(joinsStreams).add(hasNoKeys).end();
+            records.add(node.isStreaming()).add(joinsStreams(node)).add(hasNoKeys).end();
             if (node instanceof EventTimeWatermark) {
                 EventTimeWatermark watermark = (EventTimeWatermark) node;
                 records.add("watermark").add(WatermarkIds.of(watermark, position++));
@@ -54,6 +52,19 @@ public class StreamingPlan {
             describeLeaf(leaf(i), records);
         }
         return records.toString();
+    }
+
+    /** Whether the plan has a stream-stream join. */
+    boolean joinsStreams() {
+        for (Iterator nodes = everyNode(Definitions.inlined(plan)); nodes.hasNext();) {
+            if (joinsStreams((LogicalPlan) nodes.next())) { return true; }
+        }
+        return false;
+    }
+
+    private static boolean joinsStreams(LogicalPlan node) {
+        return node instanceof Join
+            && ((Join) node).left().isStreaming() && ((Join) node).right().isStreaming();
     }
 
     private void describeLeaf(LogicalPlan node, Records records) {
