@@ -96,11 +96,11 @@ class FileContract(ABC):
     def test_directories_are_made_with_those_above_them(
         self, files: CheckpointFiles, root: Path
     ) -> None:
-        files.make_directory("deep/below/the/root")
+        files.make_directory("deep/below/the/top")
         files.make_directory("deep/below")
         files.make_directory("")
-        assert (root / "deep" / "below" / "the" / "root").is_dir()
-        assert files.create_if_absent("deep/below/the/root/file", b"x")
+        assert (root / "deep" / "below" / "the" / "top").is_dir()
+        assert files.create_if_absent("deep/below/the/top/file", b"x")
         assert files.create_if_absent("metadata", b"y")
 
     def test_no_directory_is_made_in_the_place_of_a_file(

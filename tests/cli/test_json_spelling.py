@@ -42,7 +42,7 @@ CHECKPOINT_COMMANDS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] =
     "undo": (stateless, ()),
     "unlock": (stateless, ()),
 }
-REPORTS = {"doctor", "crashtest", "bisect", "list", "retry"}
+REPORTS = {"doctor", "crashtest", "bisect", "list", "retry", "repartition"}
 PLACE = BatchPoint(FaultPoint.AFTER_SINK, 1)
 RANGE = SourceRange("a source", "1", "2", ("a_file",), 1, "file")
 
@@ -92,6 +92,14 @@ def test_of_a_checkpoint(command: str, checkpoint: Path, tmp_path: Path) -> None
         assert underscored(json.loads(manifest.read_text())) == []
     rest = [word.format(other=other) if word == "{other}" else word for word in arguments]
     document = invoke("checkpoint", command, checkpoint, *rest)
+    assert "error" not in document
+    assert underscored(document) == []
+
+
+@pytest.mark.since("4.2", "repartitioning of state")
+def test_of_a_repartitioning(checkpoint: Path) -> None:
+    stateful(checkpoint, 3, provider="rocksdb")
+    document = invoke("checkpoint", "repartition", checkpoint, "--to", 5)
     assert "error" not in document
     assert underscored(document) == []
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 
-from penstock.checkpoint.sink_entries import is_sink_name
+from penstock.checkpoint.sink_entries import check_sink_name
 from penstock.connectors import PythonSink
 from penstock.engine.named_sinks import NamedSink
 from penstock.errors import ExecutionError
@@ -52,11 +52,7 @@ def described(sink: AnySink) -> str:
 
 def _check_name(named: NamedSink, others: Sequence[NamedSink]) -> None:
     name = named.name
-    if not is_sink_name(name):
-        raise ValueError(
-            f"{name!r} cannot be the name of a sink: it must have 1 to 100 of the characters "
-            "A-Z, a-z, 0-9, '_', '-' and '.', and begin with a letter or a digit"
-        )
+    check_sink_name(name)
     taken = {other.name.lower() for other in others}
     taken |= {other.replaces.lower() for other in others if other.replaces is not None}
     if name.lower() in taken:

@@ -24,6 +24,16 @@ def object_from_json(text: str, what: str) -> dict[str, Any]:
     return value
 
 
+def json_or_text(text: str | None) -> Any:
+    """The value of an offset that should be JSON: the text itself if it is not, None for None."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def integer_field(fields: dict[str, Any], name: str, what: str) -> int:
     """An integer field; 0 if it is missing, as in Spark. Raises MalformedLogError."""
     value = fields.get(name, 0)

@@ -12,12 +12,13 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import socket
 import time
 from pathlib import Path
 from types import TracebackType
 
-from penstock.checkpoint.own_files import OWN_DIRECTORY, interrupted_command
+from penstock.checkpoint.own_files import OWN_DIRECTORY, REPARTITION, interrupted_command
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.errors import CheckpointInUseError
 
@@ -108,6 +109,8 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
             # Another process only tested the lock, for which it has to take it for a moment.
             time.sleep(_SECONDS_BETWEEN)
         else:
+            # A command that was killed has left its links to state files, which occupy space.
+            shutil.rmtree(root / REPARTITION, ignore_errors=True)
             return lock
     return None
 

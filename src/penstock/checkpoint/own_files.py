@@ -9,6 +9,8 @@
     .penstock/failures/0                    a failure of a batch: see `quarantine_log`
     .penstock/quarantine/7                  what batch 7 leaves out: see `quarantine_log`
     .penstock/trial/state                   a copy of the state, while a batch is narrowed
+    .penstock/repartition                   a copy of the checkpoint, on which Spark changes the
+                                            number of state partitions: see `tools.repartition`
 
 Spark does not read this directory.
 """
@@ -27,6 +29,9 @@ OWN_DIRECTORY = ".penstock"
 
 BACKUPS = f"{OWN_DIRECTORY}/backups"
 """The directory of backups, relative to the checkpoint's root. Each backup has a number as name."""
+
+REPARTITION = f"{OWN_DIRECTORY}/repartition"
+"""The directory of a repartitioning that has not finished. The checkpoint itself is unchanged."""
 
 MANIFEST = "manifest.json"
 """The file name of a backup's manifest."""

@@ -31,9 +31,13 @@ SINK_NAMES = f"{OWN_DIRECTORY}/sink-names"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
-def is_sink_name(name: str) -> bool:
-    """Whether a text can be the name of a sink, which is also the name of a directory."""
-    return _NAME.fullmatch(name) is not None
+def check_sink_name(name: str) -> None:
+    """Raise ValueError unless a text can name a sink, and so the directory of its entries."""
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(
+            f"{name!r} cannot be the name of a sink: it must have 1 to 100 of the characters "
+            "A-Z, a-z, 0-9, '_', '-' and '.', and begin with a letter or a digit"
+        )
 
 
 @dataclass(frozen=True)

@@ -2,61 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from penstock.checkpoint.paths import CheckpointPath
-from penstock.checkpoint.timestamps import parse_timestamp
-from penstock.checkpoint.tools import backup, source_surgery, surgery
-from penstock.checkpoint.tools.activity import activity_of, exclusive, remove_locks
+from penstock.checkpoint.tools import backup, surgery
+from penstock.checkpoint.tools.activity import exclusive, remove_locks
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.fork import fork as make_fork
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
-from penstock.checkpoint.tools.kafka_surgery import set_offset_to_time
 from penstock.checkpoint.tools.locations import location_of, parse_options
 from penstock.checkpoint.tools.verify import verify as make_verification
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.cli.kafka_broker import KafkaBroker
+from penstock.cli.checkpoint_command import (
+    NOT_READABLE,
+    Directory,
+    Json,
+    Stopped,
+    StoreOptions,
+    Yes,
+    carry_out,
+    command_errors,
+    millis,
+    view_of,
+)
+from penstock.cli.checkpoint_sources import add_source, remove_source, reorder_sources, set_offset
 from penstock.cli.output import output_for
-from penstock.errors import PenstockError, SurgeryRefusedError
+from penstock.errors import SurgeryRefusedError
 
 app = typer.Typer(
     help=(
         "Inspect, verify or change a checkpoint, written by Spark 3.5 to 4.3 or by Penstock. Needs "
-        "no JVM. DIR is a local directory or, with penstock[s3], a URI in an object store: "
-        "s3://BUCKET/PATH (or s3a://), gs://..., abfss://..., az://...\n\n"
+        "no JVM, except for repartition. DIR is a local directory or, with penstock[s3], a URI in "
+        "an object store: s3://BUCKET/PATH (or s3a://), gs://..., abfss://..., az://...\n\n"
         "Commands that change a checkpoint only show the changes; with --yes they make them. Each "
         "keeps a backup in .penstock/ and can be reverted with undo. Stop the query first."
     ),
     no_args_is_help=True,
 )
 
-Directory = Annotated[
-    str, typer.Argument(metavar="DIR", help="The checkpoint: a directory, or a URI.")
-]
-StoreOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="KEY=VALUE",
-        help="A setting of the object store's client, such as endpoint, region or profile; what is "
-        "not given comes from the environment and the AWS profile. Can be repeated.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Make the changes, instead of showing them.")]
-Stopped = Annotated[
-    bool,
-    typer.Option(
-        "--stopped",
-        help="Assume that no query is running, even if a log entry is recent or, in an object "
-        "store, a process that was killed has left its lock.",
-    ),
-]
 Sink = Annotated[
     str | None,
     typer.Option(
@@ -64,9 +50,6 @@ Sink = Annotated[
         "the sink does not skip them when they run again."
     ),
 ]
-
-REFUSED = 1
-NOT_READABLE = 2
 
 
 @app.command()
@@ -170,9 +153,9 @@ def rewind(
             raise SurgeryRefusedError("Give either --to BATCH or --to-time TIME.")
         if to is not None:
             return surgery.rewind(view, to, _sink_at(sink, option))
-        return surgery.rewind_to_time(view, _millis(to_time or ""), _sink_at(sink, option))
+        return surgery.rewind_to_time(view, millis(to_time or ""), _sink_at(sink, option))
 
-    _carry_out(directory, option, plan, yes, stopped, json)
+    carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -189,7 +172,7 @@ def replan(
     def plan(view: CheckpointView) -> Plan:
         return surgery.replan(view, _sink_at(sink, option))
 
-    _carry_out(directory, option, plan, yes, stopped, json)
+    carry_out(directory, option, plan, yes, stopped, json)
 
 
 @app.command()
@@ -201,121 +184,11 @@ def skip(
     json: Json = False,
 ) -> None:
     """Commit the planned batch without running it. Its input is not processed."""
-    _carry_out(directory, option, surgery.skip, yes, stopped, json)
+    carry_out(directory, option, surgery.skip, yes, stopped, json)
 
 
-@app.command()
-def set_offset(
-    directory: Directory,
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The number or name of the source.")
-    ],
-    offset: Annotated[
-        str | None,
-        typer.Argument(metavar="[JSON]", help="The offset, or - for the initial offset."),
-    ] = None,
-    kafka_timestamp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Instead of JSON: start every partition of a Kafka source at its first record "
-            "with this timestamp or a later one. A time such as 2026-11-01T00:00Z, or "
-            "milliseconds since the epoch. Asks the broker; needs penstock[kafka].",
-        ),
-    ] = None,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT,...", help="The brokers, for --kafka-timestamp."),
-    ] = None,
-    kafka_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="An option of librdkafka for the connection, such as security.protocol=SSL. "
-            "Can be repeated.",
-        ),
-    ] = None,
-    yes: Yes = False,
-    stopped: Stopped = False,
-    option: StoreOptions = None,
-    json: Json = False,
-) -> None:
-    """Set the offset at which the next batch of a source starts."""
-
-    def plan(view: CheckpointView) -> Plan:
-        if (offset is None) == (kafka_timestamp is None):
-            raise SurgeryRefusedError("Give either the offset as JSON or --kafka-timestamp TIME.")
-        if offset is not None:
-            return source_surgery.set_offset(view, source, offset)
-        time_ms = _millis(kafka_timestamp or "", or_number=True)
-        broker = KafkaBroker(bootstrap_servers, kafka_option or ())
-        return set_offset_to_time(view, source, time_ms, broker)
-
-    _carry_out(directory, option, plan, yes, stopped, json)
-
-
-@app.command()
-def add_source(
-    directory: Directory,
-    at: Annotated[
-        str | None,
-        typer.Option(help="The number or name of the new source. By default the last number."),
-    ] = None,
-    offset: Annotated[
-        str, typer.Option(help="The offset at which it starts; - for the initial offset.")
-    ] = "-",
-    yes: Yes = False,
-    stopped: Stopped = False,
-    option: StoreOptions = None,
-    json: Json = False,
-) -> None:
-    """Add a source, for a query that now has one more."""
-
-    def plan(view: CheckpointView) -> Plan:
-        return source_surgery.add_source(view, at, offset)
-
-    _carry_out(directory, option, plan, yes, stopped, json)
-
-
-@app.command()
-def remove_source(
-    directory: Directory,
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The number or name of the source.")
-    ],
-    yes: Yes = False,
-    stopped: Stopped = False,
-    option: StoreOptions = None,
-    json: Json = False,
-) -> None:
-    """Remove a source; the numbers of those after it decrease by one."""
-
-    def plan(view: CheckpointView) -> Plan:
-        return source_surgery.remove_source(view, source)
-
-    _carry_out(directory, option, plan, yes, stopped, json)
-
-
-@app.command()
-def reorder_sources(
-    directory: Directory,
-    order: Annotated[
-        list[int],
-        typer.Argument(
-            metavar="N...", help="The old numbers in the new order: 2 0 1 makes source 2 source 0."
-        ),
-    ],
-    yes: Yes = False,
-    stopped: Stopped = False,
-    option: StoreOptions = None,
-    json: Json = False,
-) -> None:
-    """Reorder the sources, for a query that now has them in another order."""
-
-    def plan(view: CheckpointView) -> Plan:
-        return source_surgery.reorder_sources(view, order)
-
-    _carry_out(directory, option, plan, yes, stopped, json)
+for command in (set_offset, add_source, remove_source, reorder_sources):
+    app.command()(command)
 
 
 @app.command()
@@ -356,54 +229,5 @@ def unlock(
         output_for(json).unlocked(str(root), remove_locks(root, yes=yes), is_done=yes)
 
 
-def view_of(directory: str, option: list[str] | None) -> CheckpointView:
-    """The checkpoint that a command was given, with the options of its object store."""
-    return CheckpointView(directory, parse_options(option or ()))
-
-
 def _sink_at(sink: str | None, option: list[str] | None) -> CheckpointPath | None:
     return None if sink is None else location_of(sink, parse_options(option or ()))
-
-
-def _carry_out(
-    directory: str,
-    option: list[str] | None,
-    make_plan: Callable[[CheckpointView], Plan],
-    yes: bool,
-    stopped: bool,
-    json: bool,
-) -> None:
-    """Show a plan, and with `yes` apply it. The applied plan is made under the checkpoint lock."""
-    with command_errors(json):
-        output = output_for(json)
-        view = view_of(directory, option)
-        plan = make_plan(view)
-        if not yes or not plan.changes:
-            output.plan(plan.to_dict(view.root), None, activity_of(view.root).warning)
-            return
-        with exclusive(view.root, plan.operation, stopped=stopped):
-            view = view_of(directory, option)
-            plan = make_plan(view)
-            described = plan.to_dict(view.root)
-            made = backup.apply(view.root, plan)
-        output.plan(described, made, None)
-
-
-def _millis(text: str, *, or_number: bool = False) -> int:
-    """Parse a time; with `or_number` a number is milliseconds since the epoch."""
-    if or_number and text.isdecimal():
-        return int(text)
-    try:
-        return parse_timestamp(text)
-    except ValueError as exc:
-        raise SurgeryRefusedError(str(exc)) from exc
-
-
-@contextmanager
-def command_errors(as_json: bool, code: int = REFUSED) -> Iterator[None]:
-    """Print a PenstockError or OSError as a message without a traceback, and exit with `code`."""
-    try:
-        yield
-    except (PenstockError, OSError) as exc:
-        output_for(as_json).error(exc)
-        raise typer.Exit(code) from exc

@@ -10,6 +10,7 @@ from penstock.cli import checkpoint, quarantine
 from penstock.cli.bisect import bisect
 from penstock.cli.crashtest import crashtest
 from penstock.cli.output import output_for
+from penstock.cli.repartition import repartition
 from penstock.cli.run import run
 
 app = typer.Typer(
@@ -82,3 +83,4 @@ def doctor(
 app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command(context_settings={"allow_interspersed_args": False})(crashtest)
 app.command(context_settings={"ignore_unknown_options": True})(bisect)
+checkpoint.app.command()(repartition)

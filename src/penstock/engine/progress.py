@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
+from penstock.checkpoint.json_text import json_or_text
 from penstock.engine.named_sinks import SinkOutcome
 from penstock.engine.source_pace import SourcePace
 
@@ -48,9 +49,9 @@ class SourceProgress:
             metrics = {name: _metric(name, text) for name, text in metrics.items()}
         return {
             "description": self.description,
-            "startOffset": _parsed(self.start_offset),
-            "endOffset": _parsed(self.end_offset),
-            "latestOffset": _parsed(self.latest_offset),
+            "startOffset": json_or_text(self.start_offset),
+            "endOffset": json_or_text(self.end_offset),
+            "latestOffset": json_or_text(self.latest_offset),
             "numInputRows": self.num_input_rows,
             **_rate("inputRowsPerSecond", self.input_rows_per_second, is_rounded),
             **_rate("processedRowsPerSecond", self.processed_rows_per_second, is_rounded),
@@ -194,15 +195,6 @@ class StreamingQueryProgress:
 
     def __str__(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
-
-
-def _parsed(offset: str | None) -> Any:
-    if offset is None:
-        return None
-    try:
-        return json.loads(offset)
-    except ValueError:
-        return offset
 
 
 def _rate(name: str, value: float, is_rounded: bool) -> dict[str, float]:

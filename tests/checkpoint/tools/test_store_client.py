@@ -183,7 +183,7 @@ def test_missing_objects_are_not_deleted(tmp_path: Path) -> None:
 class Marked(ObstoreClient):
     """A bucket in which a connector of Hadoop has marked directories."""
 
-    marks: tuple[str, ...] = ("root/state", "root/state/0/1", "root")
+    marks: tuple[str, ...] = ("query/state", "query/state/0/1", "query")
 
     def list(self, prefix: str) -> Any:
         return {**super().list(prefix), **dict.fromkeys(self.marks, EMPTY)}
@@ -195,22 +195,22 @@ EMPTY = ObjectStatus(0, 0.0)
 @pytest.fixture
 def marked() -> StorePath:
     store = MemoryStore()
-    store.put("root/state/0/0/1.delta", b"x")
-    store.put("root/offsets/0", b"")
-    store.put("rooted", b"elsewhere")
+    store.put("query/state/0/0/1.delta", b"x")
+    store.put("query/offsets/0", b"")
+    store.put("queryish", b"elsewhere")
 
     def elsewhere(uri: str) -> StorePath:
         raise AssertionError(uri)
 
-    tree = StoreTree(Marked(store, ("s3", "bucket")), "root", "s3://bucket/root", elsewhere)
+    tree = StoreTree(Marked(store, ("s3", "bucket")), "query", "s3://bucket/query", elsewhere)
     return StorePath(tree)
 
 
 def test_marks_of_directories_are_no_files(marked: StorePath) -> None:
     assert [path.name for path in marked.iterdir()] == ["offsets", "state"]
     assert sorted(map(str, marked.files_below())) == [
-        "s3://bucket/root/offsets/0",
-        "s3://bucket/root/state/0/0/1.delta",
+        "s3://bucket/query/offsets/0",
+        "s3://bucket/query/state/0/0/1.delta",
     ]
     assert (marked / "state/0/1").is_dir()
     assert not (marked / "state/0/1").is_file()
@@ -228,7 +228,7 @@ def test_marks_of_directories_are_no_files(marked: StorePath) -> None:
 def test_paths(marked: StorePath) -> None:
     file = marked / "state" / "0/0" / "1.delta"
     assert (file.name, file.suffix, file.parent.name) == ("1.delta", ".delta", "0")
-    assert marked.name == "root"
+    assert marked.name == "query"
     assert file.with_name(".1.delta.crc") == marked / "state/0/0/.1.delta.crc"
     assert str(file.relative_to(marked)) == "state/0/0/1.delta"
     assert not marked.is_relative_to(file)
@@ -236,5 +236,5 @@ def test_paths(marked: StorePath) -> None:
     assert [str(p.relative_to(marked)) for p in marked.glob("state/*/*/*.delta")] == [
         "state/0/0/1.delta"
     ]
-    assert repr(marked) == "StorePath('s3://bucket/root')"
-    assert (marked / "state").as_root().tree.prefix == "root/state"
+    assert repr(marked) == "StorePath('s3://bucket/query')"
+    assert (marked / "state").as_root().tree.prefix == "query/state"

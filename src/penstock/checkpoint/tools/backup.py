@@ -72,12 +72,7 @@ def apply(root: CheckpointPath, plan: Plan) -> Backup:
     Call it inside `activity.exclusive`. Raises SurgeryRefusedError if an earlier command was
     interrupted.
     """
-    unfinished = interrupted_command(root)
-    if unfinished is not None:
-        raise SurgeryRefusedError(
-            f"An earlier command ({unfinished.operation}) was interrupted. Undo it first: "
-            f"{undo_of(root)}"
-        )
+    refuse_interrupted(root)
     backup = _begin(root, plan)
     try:
         for numbers in _together(root, backup):
@@ -94,6 +89,16 @@ def apply(root: CheckpointPath, plan: Plan) -> Backup:
     done = replace(backup, is_done=True, newest=newest)
     _write(done)
     return done
+
+
+def refuse_interrupted(root: CheckpointPath) -> None:
+    """Raise SurgeryRefusedError if an earlier command on the checkpoint was interrupted."""
+    unfinished = interrupted_command(root)
+    if unfinished is not None:
+        raise SurgeryRefusedError(
+            f"An earlier command ({unfinished.operation}) was interrupted. Undo it first: "
+            f"{undo_of(root)}"
+        )
 
 
 def check_undo(root: CheckpointPath) -> Backup:
@@ -177,9 +182,12 @@ def _uses(root: CheckpointPath, backup: Backup) -> Iterator[str]:
 
 
 def _is_filled(backup: Backup, number: int) -> bool:
-    """Whether a later change of the same command moves something to the path of a change."""
+    """Whether a later change of the same command puts something at the path of a change."""
     path = backup.changes[number]["path"]
-    return any(later.get("to") == path for later in backup.changes[number + 1 :])
+    return any(
+        later.get("to") == path or (Kind(later["change"]) is Kind.CREATE and later["path"] == path)
+        for later in backup.changes[number + 1 :]
+    )
 
 
 def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
@@ -201,6 +209,8 @@ def _begin(root: CheckpointPath, plan: Plan) -> Backup:
             described["to"] = change.target
         if change.content is not None:
             described["digest"] = _digest(change.content)
+        elif change.origin is not None:
+            described["digest"] = _digest_of(change.origin)
         changes.append(described)
     backup = Backup(
         path, plan.operation, int(time.time() * 1000), False, (None, None), tuple(changes)
@@ -241,7 +251,11 @@ def _make(root: CheckpointPath, change: Change, kept: CheckpointPath) -> None:
     if change.kind is Kind.CREATE:
         files = files_at(root)
         files.make_directory(change.path.rpartition("/")[0])
-        if not files.create_if_absent(change.path, change.content or b""):
+        if change.origin is not None:
+            is_new = moves.create_from(change.origin, path)
+        else:
+            is_new = files.create_if_absent(change.path, change.content or b"")
+        if not is_new:
             raise SurgeryRefusedError(f"{path} was created by something else in the meantime.")
     elif change.kind is Kind.REPLACE:
         moves.keep(path, kept)
@@ -268,6 +282,7 @@ def _unmake(root: CheckpointPath, change: dict[str, Any], kept: CheckpointPath) 
     if kind is Kind.CREATE:
         if path.exists() and _digest_of(path) == change["digest"]:
             moves.remove(path)
+        moves.remove_empty(path.parent, root)
     elif kind is Kind.REPLACE:
         if kept.exists():
             moves.put_back(kept, path)
@@ -311,7 +326,10 @@ def _digest(content: bytes) -> str:
 
 
 def _digest_of(path: CheckpointPath) -> str:
-    return _digest(path.read_bytes())
+    if isinstance(path, StorePath):
+        return _digest(path.read_bytes())
+    with open(str(path), "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _sync_all(root: CheckpointPath, backup: Backup) -> None:

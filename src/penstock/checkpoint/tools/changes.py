@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.local_files import twin_of
@@ -27,18 +28,25 @@ class Change:
     """One change. Paths are relative to the checkpoint, or absolute for files outside of it.
 
     CREATE and REPLACE have `content`, MOVE has `target`. DELETE and MOVE work on directories too.
+    A CREATE has instead of content an `origin` if the file, which may be large, exists elsewhere on
+    this machine; the origin stays where it is.
     """
 
     kind: Kind
     path: str
     content: bytes | None = None
     target: str | None = None
+    origin: Path | None = None
 
     def __post_init__(self) -> None:
-        has_content = self.kind in (Kind.CREATE, Kind.REPLACE)
-        if has_content != (self.content is not None) or (self.kind is Kind.MOVE) != (
-            self.target is not None
-        ):
+        given = [self.content is not None, self.target is not None, self.origin is not None]
+        allowed = {
+            Kind.CREATE: ([True, False, False], [False, False, True]),
+            Kind.REPLACE: ([True, False, False],),
+            Kind.DELETE: ([False, False, False],),
+            Kind.MOVE: ([False, True, False],),
+        }
+        if given not in allowed[self.kind]:
             raise ValueError(f"not a change: {self}")
 
     def diff(self, root: CheckpointPath) -> list[str]:
@@ -46,8 +54,11 @@ class Change:
         if self.kind is Kind.MOVE:
             return []
         before = _text(root / self.path) if self.kind is not Kind.CREATE else ""
-        after = (self.content or b"").decode(errors="replace")
-        if before is None:
+        if self.origin is not None:
+            after = _text(self.origin)
+        else:
+            after = (self.content or b"").decode(errors="replace")
+        if before is None or after is None:
             return []
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
         return [line for line in list(lines)[2:] if not line.startswith("@@")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,8 +21,9 @@ from penstock.checkpoint.tools.offset_text import (
     position_in,
 )
 from penstock.checkpoint.tools.sink_files import SinkReport, finished_sinks, sink_reports
+from penstock.checkpoint.tools.state_files import StateOperator
 from penstock.checkpoint.tools.surgery import offset_of
-from penstock.checkpoint.tools.targets import Targets, possible_targets
+from penstock.checkpoint.tools.targets import Targets, possible_targets, recorded_partitions
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 
@@ -175,9 +176,9 @@ def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
         start=_named(before) if before else ({} if batch == 0 else None),
         settings=dict(entry.metadata.conf) if entry and entry.metadata else {},
         reads_state_version=batch if has_state else None,
-        reads_state_missing=tuple(view.state.missing(batch, None)),
+        reads_state_missing=tuple(view.state.missing(batch, _partitions(before or entry))),
         writes_state_version=batch + 1 if has_state else None,
-        writes_state_missing=tuple(view.state.missing(batch + 1, None)),
+        writes_state_missing=tuple(view.state.missing(batch + 1, _partitions(entry))),
         files=_input_files(view, batch),
         commit=json.loads(commit.json) if commit else None,
         positions=_positions(_named(before) if before else {}, _named(entry) if entry else {}),
@@ -252,19 +253,36 @@ def _positions(
 
 
 def _operators(view: CheckpointView) -> tuple[OperatorReport, ...]:
-    return tuple(
-        OperatorReport(
-            id=operator.id,
-            name=operator.name,
-            provider=operator.provider,
-            partitions=len(operator.partitions),
-            recorded_partitions=operator.recorded_partitions,
-            stores=operator.store_names or tuple(sorted({s.name for s in operator.stores})),
-            versions=tuple(operator.versions),
-            bytes=_size(operator.path, "").bytes,
+    newest = view.newest_batch
+    now = _partitions(None if newest is None else view.offsets.entries.get(newest))
+    found = []
+    for operator in view.state.operators:
+        expected = operator.expected_partitions(now)
+        found.append(
+            OperatorReport(
+                id=operator.id,
+                name=operator.name,
+                provider=operator.provider,
+                partitions=sum(number < expected for number in operator.partitions),
+                recorded_partitions=expected,
+                stores=operator.store_names or tuple(sorted({s.name for s in operator.stores})),
+                versions=tuple(_versions(view, operator)),
+                bytes=_size(operator.path, "").bytes,
+            )
         )
-        for operator in view.state.operators
-    )
+    return tuple(found)
+
+
+def _versions(view: CheckpointView, operator: StateOperator) -> Iterator[int]:
+    """The versions that every store of every partition can load, ascending."""
+    for version in sorted({v for store in operator.stores for v in store.by_version}):
+        written_by = view.offsets.entries.get(version - 1)
+        if not operator.missing(version, _partitions(written_by)):
+            yield version
+
+
+def _partitions(entry: OffsetSeq | None) -> int | None:
+    return recorded_partitions(entry) if entry else None
 
 
 def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]:

@@ -102,6 +102,36 @@ def keep(path: CheckpointPath, kept: CheckpointPath) -> None:
         write_over(kept, path.read_bytes())
 
 
+def create_from(origin: Path, path: CheckpointPath) -> bool:
+    """Create a local file, durably, with the content of another one, which must not change.
+
+    Returns False if the name exists. The new name is a link to the same file if that is possible.
+    """
+    (path,) = _local(path)
+    sync(origin)
+    try:
+        os.link(origin, path)
+    except FileExistsError:
+        return False
+    except OSError as exc:
+        if exc.errno not in _NO_LINK:
+            raise
+        if exists(path):
+            return False
+        _copy(origin, path)
+    return True
+
+
+def remove_empty(directory: CheckpointPath, root: CheckpointPath) -> None:
+    """Remove a local directory, and those it is in below `root`, as long as they are empty."""
+    while isinstance(directory, Path) and directory.parent != root and directory != root:
+        try:
+            directory.rmdir()
+        except OSError:
+            return
+        directory = directory.parent
+
+
 def put_back(kept: CheckpointPath, path: CheckpointPath) -> None:
     """Undo a replacement: move the kept file back to its name."""
     if isinstance(path, StorePath) and isinstance(kept, StorePath):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from penstock.checkpoint.json_text import json_or_text
 from penstock.checkpoint.known_offsets import (
     DeltaOffset,
     IcebergOffset,
@@ -30,7 +30,7 @@ _NAMED_PARTITIONS = 4
 
 def kind_of(offset: str | None) -> str:
     """The kind of source, derived from the keys of an offset; `unknown` if they are not known."""
-    value = _parsed(offset)
+    value = json_or_text(offset)
     if is_whole_number(value):
         return "counter"
     if not isinstance(value, dict):
@@ -72,7 +72,7 @@ def movement(old: str | None, new: str | None) -> str:
         return _delta_movement(before, after)
     if isinstance(before, IcebergOffset) and isinstance(after, IcebergOffset):
         return _iceberg_movement(before, after)
-    parts = [_difference(_parsed(old), _parsed(new))]
+    parts = [_difference(json_or_text(old), json_or_text(new))]
     if isinstance(before, KafkaOffset) and isinstance(after, KafkaOffset):
         added = len(after.partitions.keys() - before.partitions.keys())
         gone = len(before.partitions.keys() - after.partitions.keys())
@@ -191,12 +191,3 @@ def _of_partition(which: TopicPartition) -> dict[str, Any]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _parsed(offset: str | None) -> Any:
-    if offset is None:
-        return None
-    try:
-        return json.loads(offset)
-    except ValueError:
-        return offset

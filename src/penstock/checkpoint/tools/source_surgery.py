@@ -22,7 +22,7 @@ from penstock.errors import SurgeryRefusedError
 
 
 def set_offset(view: CheckpointView, source: str, offset: str) -> Plan:
-    """Make the next batch of a source start at another offset; `-` is the source's begin.
+    """Make the next batch of a source start at another offset; `-` is its initial offset.
 
     The offset is written to the newest two entries: the next batch starts at the newest, and on a
     restart V1 sources get `getBatch` for the range between the two, which must not be negative. No

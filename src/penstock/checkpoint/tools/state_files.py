@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from penstock.checkpoint.paths import CheckpointPath
+from penstock.checkpoint.tools.state_schema import has_no_key
 
 DEFAULT_STORE = "default"
 
@@ -109,7 +110,10 @@ class StateOperator:
     stores: tuple[StateStore, ...]
     name: str | None = None
     recorded_partitions: int | None = None
+    """The number of partitions in the operator's metadata, which Spark may write only once."""
     store_names: tuple[str, ...] = ()
+    is_keyless: bool = False
+    """Whether its state has no key, as that of `groupBy().count()`: then it is in partition 0."""
 
     @property
     def partitions(self) -> list[int]:
@@ -123,22 +127,26 @@ class StateOperator:
             return "unknown"
         return "HDFS-backed" if kinds <= set(_HDFS) else "RocksDB"
 
-    @property
-    def versions(self) -> list[int]:
-        """The versions that every store of every partition can load, ascending."""
-        per_store = [set(store.versions) for store in self.stores]
-        return sorted(set.intersection(*per_store)) if per_store else []
+    def expected_partitions(self, recorded: int | None) -> int:
+        """The number of partitions with state; `recorded` is the one in the offset log.
+
+        That of the log comes first: a repartitioning changes it from one batch to the next.
+        """
+        if self.is_keyless:
+            return 1
+        return recorded or self.recorded_partitions or len(self.partitions)
 
     def missing(
         self, version: int, partitions: int | None, ids: UniqueIds | None = None
     ) -> list[str]:
         """The stores, as paths, from which a version cannot be loaded.
 
-        `partitions` is the number of partitions if the operator's metadata does not have it.
+        `partitions` is the number of partitions that the offset log has for the batch that wrote
+        the version; None if that is not known.
         """
         if version <= 0:
             return []
-        expected = self.recorded_partitions or partitions or len(self.partitions)
+        expected = self.expected_partitions(partitions)
         names = self.store_names or tuple(sorted({s.name for s in self.stores})) or (DEFAULT_STORE,)
         by_key = {(store.partition, store.name): store for store in self.stores}
         found = []
@@ -227,13 +235,15 @@ def _operator(path: CheckpointPath) -> StateOperator:
     stores.sort(key=lambda store: (store.partition, store.name))
     metadata = _operator_metadata(path / "_metadata")
     infos = metadata.get("stateStoreInfo") or []
+    name = (metadata.get("operatorInfo") or {}).get("operatorName")
     return StateOperator(
         id=int(path.name),
         path=path,
         stores=tuple(stores),
-        name=(metadata.get("operatorInfo") or {}).get("operatorName"),
+        name=name,
         recorded_partitions=max((info.get("numPartitions", 0) for info in infos), default=None),
         store_names=tuple(info["storeName"] for info in infos if "storeName" in info),
+        is_keyless=has_no_key(path, name, infos),
     )
 
 

@@ -9,6 +9,9 @@ from penstock.checkpoint.tools.offset_text import ranges
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""The recorded setting that is the number of state partitions."""
+
 _CHANGES_OF_SOURCES = ("add-source", "remove-source", "reorder-sources")
 
 
@@ -143,7 +146,7 @@ def _planned_at(view: CheckpointView, batch: int) -> int:
 def recorded_partitions(entry: OffsetSeq) -> int | None:
     """The number of state partitions recorded in an entry; None if it is not recorded."""
     conf = entry.metadata.conf if entry.metadata else {}
-    text = conf.get("spark.sql.shuffle.partitions", "")
+    text = conf.get(PARTITIONS, "")
     return int(text) if text.isdigit() else None
 
 
