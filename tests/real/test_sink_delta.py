@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock import PythonSink
+from penstock import PythonSink, SinkBatch
 from penstock.sinks import delta
 from penstock.testing import CrashReport
 from tests.real.reports import report
 from tests.real.topics import new_name
-from tests.sinks.lake_contract import LakeContract
-from tests.sinks.runs import batch, rewind, write
+from tests.sinks.lake_contract import LakeContract, LakeTables
+from tests.sinks.runs import rewind, write
+from tests.sinks.sink_contract import Tables
 from tests.streams import session
 
 __all__ = ["session"]
@@ -23,15 +23,27 @@ __all__ = ["session"]
 pytestmark = pytest.mark.delta
 
 
-class TestByPath(LakeContract):
-    def new_table(self, folder: Path) -> str:
-        return str(folder / "table")
+class DeltaTables(LakeTables):
+    """Delta tables, by path."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def new_table(self) -> str:
+        return str(self._folder / new_name("table"))
 
     def sink(self, table: str, **arguments: Any) -> PythonSink:
         return delta(table, **arguments)
 
-    def rows(self, session: SparkSession, table: str) -> Sequence[Any]:
+    def rows(self, session: SparkSession, table: str) -> list[tuple[Any, ...]]:
         return sorted(map(tuple, session.read.format("delta").load(table).collect()))
+
+
+class TestByPath(LakeContract):
+    @pytest.fixture
+    def tables(self, tmp_path: Path) -> Tables:
+        return DeltaTables(tmp_path)
 
     def tell(self, what: str, found: CrashReport) -> None:
         report(f"Delta sink, {what}: {len(found.trials)} crashes, all exactly once")
@@ -40,13 +52,13 @@ class TestByPath(LakeContract):
         self,
         session: SparkSession,
         checkpoint: Path,
-        tmp_path: Path,
+        tables: Tables,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        table = self.new_table(tmp_path)
-        write(session, 4, self.sink(table), checkpoint)
+        table = tables.new_table()
+        write(session, 4, tables.sink(table), checkpoint)
         rewind(checkpoint, 0)
-        write(session, 4, self.sink(table), checkpoint)
+        write(session, 4, tables.sink(table), checkpoint)
         assert caplog.text.count("it was rewound") == 1
 
 
@@ -71,6 +83,6 @@ def test_a_table_that_cannot_be_looked_into_is_written_with_a_warning(
     monkeypatch.setattr("penstock.spark.sinks.delta_transactions._DELTA_LOG", "no.such.DeltaLog")
     path = str(tmp_path / "table")
     for _ in range(2):
-        delta(path).write_batch(batch(0), session.range(2))
+        delta(path).write_batch(SinkBatch("q", 0, 1000), session.range(2))
     assert session.read.format("delta").load(path).count() == 2
     assert "is not checked" in caplog.text

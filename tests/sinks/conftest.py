@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.streams", "tests.sinks.jdbc_contract")
+pytest.register_assert_rewrite(
+    "tests.streams", "tests.sinks.sink_contract", "tests.sinks.jdbc_contract"
+)
 
 from tests.streams import session  # noqa: E402
 

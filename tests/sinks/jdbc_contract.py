@@ -1,9 +1,8 @@
-"""What the JDBC sink does on every database."""
+"""What the JDBC sink does on every database, beside what all sinks do."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,41 +11,22 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from penstock import (
-    DataStreamWriter,
-    PythonSink,
-    SinkBatch,
-    StreamingQueryException,
-    write_stream,
-)
-from penstock.engine.faults import OF_MANY_SINKS, FaultPoint
+from penstock import DataStreamWriter, PythonSink, StreamingQueryException, write_stream
 from penstock.errors import ExecutionError
 from penstock.sinks import jdbc
 from penstock.sinks.identity import Identity
 from penstock.sinks.jdbc_sink import JdbcSink, Step, _staging_name
 from penstock.spark.sinks.jdbc_session import JdbcSession
-from penstock.testing import CrashReport, Workspace, crash_test
-from tests.sinks.runs import numbers, rewind, run, write
+from penstock.testing import Workspace
+from tests.sinks.runs import numbers, run, write
+from tests.sinks.sink_contract import SinkContract, Tables, crash_at_the_points_of_many_sinks
 from tests.streams import progress_fields
 
-INPUT = [[(1, "a"), (2, "b")], [(3, "a"), (4, "c"), (5, "c")], [(6, "b")]]
-SCHEMA = "n long, k string"
-PURGES = {FaultPoint.BEFORE_PURGE, FaultPoint.BETWEEN_PURGES, FaultPoint.AFTER_PURGE}
 
-
-class Database:
+class Database(Tables):
     """A database under test."""
 
     url: str
-
-    def __init__(self) -> None:
-        self.query = str(uuid4())
-
-    def batch(
-        self, batch_id: int, planned_at: int | None = 1000, sink: str | None = None
-    ) -> SinkBatch:
-        """A batch of a query that does not run. Each test has another query."""
-        return SinkBatch(self.query, batch_id, planned_at, sink)
 
     def staging(self, table: str) -> str:
         """The staging table of the only sink of that query."""
@@ -58,7 +38,6 @@ class Database:
         return "k VARCHAR(20)"
 
     def new_table(self) -> str:
-        """The name of a table that does not exist."""
         return f"t_{uuid4().hex[:12]}"
 
     def sink(self, table: str, **arguments: Any) -> PythonSink:
@@ -70,9 +49,6 @@ class Database:
         )
         return sorted(map(tuple, reader.load().collect()))
 
-    def numbers(self, session: SparkSession, table: str) -> list[int]:
-        return [row[0] for row in self.rows(session, table)]
-
     def connect(self, session: SparkSession) -> JdbcSession:
         return JdbcSession(session, {**self.sink("t").secret_options(), "dbtable": "t"})
 
@@ -80,6 +56,9 @@ class Database:
         with self.connect(session) as database:
             for statement in statements:
                 database.update(statement)
+
+    def check_recorded(self, session: SparkSession, table: str, batches: Sequence[int]) -> None:
+        assert [entry[1] for entry in self.ledger(session, table)] == list(batches)
 
     def ledger(self, session: SparkSession, table: str) -> list[tuple[str, int, int]]:
         """Sink, batch and number of rows of the entries of a table."""
@@ -107,12 +86,16 @@ def fail() -> None:
     raise RuntimeError("boom")
 
 
-class JdbcContract:
+class JdbcContract(SinkContract):
     """Tests for one database, with its fixture `database`."""
 
     @pytest.fixture
     def database(self) -> Database:
         raise NotImplementedError
+
+    @pytest.fixture
+    def tables(self, database: Database) -> Tables:
+        return database
 
     # Queries.
 
@@ -138,17 +121,6 @@ class JdbcContract:
         run(writer, checkpoint)
         assert database.rows(session, table) == [(0, 3), (1, 3), (2, 3)]
 
-    def test_overwriting_keeps_the_last_batch(
-        self, session: SparkSession, checkpoint: Path, database: Database
-    ) -> None:
-        table = database.new_table()
-        counts = numbers(session, 5).groupBy((F.col("n") % 2).alias("k")).count()
-        sink = database.sink(table, mode="overwrite")
-        run(write_stream(counts).outputMode("complete").sink(sink), checkpoint)
-        assert database.rows(session, table) == [(0, 3), (1, 2)]
-        sink.write_batch(database.batch(0), session.range(0).selectExpr("id as k", "id as count"))
-        assert database.rows(session, table) == []
-
     def test_one_of_many_sinks_is_recorded_by_its_name(
         self, session: SparkSession, checkpoint: Path, database: Database
     ) -> None:
@@ -160,24 +132,6 @@ class JdbcContract:
         assert database.numbers(session, even) == [0, 2]
         assert database.numbers(session, odd) == [1, 3]
         assert database.ledger(session, even) == [("even", 0, 1), ("even", 1, 1)]
-
-    def test_a_query_goes_to_spark_and_back(
-        self, session: SparkSession, checkpoint: Path, database: Database, tmp_path: Path
-    ) -> None:
-        table, source = database.new_table(), tmp_path / "in"
-        sink = database.sink(table)
-        source.mkdir()
-        for batch_id in range(3):
-            (source / f"{batch_id}.json").write_text(f'{{"n": {batch_id}}}')
-            lines = session.readStream.schema("n long").json(str(source))
-            if batch_id == 1:
-                writer = lines.writeStream.foreachBatch(lambda df, n: sink.add_batch(n, df))
-                writer = writer.option("checkpointLocation", str(checkpoint))
-                writer.trigger(availableNow=True).start().awaitTermination()
-            else:
-                run(write_stream(lines).sink(sink), checkpoint)
-        assert database.numbers(session, table) == [0, 1, 2]
-        assert [entry[1] for entry in database.ledger(session, table)] == [0, 1, 2]
 
     # Crashes.
 
@@ -200,61 +154,20 @@ class JdbcContract:
         write(session, 6, database.sink(table), checkpoint)
         assert database.numbers(session, table) == [0, 1, 2, 3, 4, 5]
 
-    def test_a_crash_at_any_point_changes_nothing(
-        self, session: SparkSession, database: Database
-    ) -> None:
-        tables: dict[str, str] = {}
-
-        def pipeline(work: Workspace) -> DataStreamWriter:
-            table = tables.setdefault(work.name, database.new_table())
-            return write_stream(work.input).sink(database.sink(table))
-
-        report = crash_test(
-            pipeline,
-            INPUT,
-            schema=SCHEMA,
-            spark=session,
-            read_output=lambda work: database.rows(session, tables[work.name]),
-        )
-        report.check()
-        assert report.expected_rows == 6
-        assert set(report.not_passed) <= OF_MANY_SINKS | PURGES
-        self.tell("append", report)
-
     def test_a_crash_at_the_points_of_many_sinks_changes_nothing(
         self, session: SparkSession, database: Database
     ) -> None:
-        tables: dict[str, tuple[str, str]] = {}
+        types = {"createTableColumnTypes": database.types}
 
-        def tables_of(work: Workspace) -> tuple[str, str]:
-            new = database.new_table(), database.new_table()
-            return tables.setdefault(work.name, new)
-
-        def pipeline(work: Workspace) -> DataStreamWriter:
-            sums, rows = tables_of(work)
+        def pipeline(work: Workspace, sums: str, rows: str) -> DataStreamWriter:
             counts = work.input.groupBy("k").agg(F.sum("n").alias("total"))
-            types = {"createTableColumnTypes": database.types}
             merged = database.sink(sums, keys=["k"], options=types)
             writer = write_stream(counts).outputMode("update").to("sums", merged)
             return writer.to("rows", database.sink(rows, options=types), where="total > 2")
 
-        def output(work: Workspace) -> list[tuple[Any, ...]]:
-            sums, rows = tables_of(work)
-            return [
-                *(("sums", *row) for row in database.rows(session, sums)),
-                *(("rows", *row) for row in database.rows(session, rows)),
-            ]
-
-        points = ["before_sink", "after_sink", *(point.value for point in OF_MANY_SINKS)]
-        report = crash_test(
-            pipeline, INPUT, schema=SCHEMA, spark=session, read_output=output, points=points
-        )
-        report.check()
+        report = crash_at_the_points_of_many_sinks(session, database, pipeline)
         assert report.expected_rows == 3 + 3
         self.tell("merge and append, many sinks", report)
-
-    def tell(self, what: str, report: CrashReport) -> None:
-        """Called with the report of a crash test."""
 
     def test_of_two_processes_that_write_a_batch_one_does(
         self, session: SparkSession, database: Database, monkeypatch: pytest.MonkeyPatch
@@ -295,55 +208,6 @@ class JdbcContract:
         assert database.numbers(session, table) == [0, 1, 2]
 
     # Batches that are recorded.
-
-    def test_a_batch_that_is_recorded_is_not_written_again(
-        self, session: SparkSession, database: Database, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        table = database.new_table()
-        for _ in range(2):
-            database.sink(table).write_batch(database.batch(0), session.range(2))
-        assert database.numbers(session, table) == [0, 1]
-        assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
-
-    def test_a_renamed_sink_does_not_write_a_batch_of_its_former_name(
-        self, session: SparkSession, database: Database
-    ) -> None:
-        table, other = database.new_table(), database.new_table()
-        renamed = SinkBatch(database.query, 0, 1000, "new", "old")
-        for name in (None, "old"):
-            query = f"{database.query}-{name}"
-            for sink in (name, "new"):
-                identity = SinkBatch(query, 0, 1000, sink, "old" if sink == "new" else None)
-                database.sink(table).write_batch(identity, session.range(1))
-        assert database.numbers(session, table) == [0, 0]
-        # Another table than that of the former name has not got the batch.
-        database.sink(table).write_batch(database.batch(0, sink="old"), session.range(1))
-        database.sink(other).write_batch(renamed, session.range(1))
-        assert database.numbers(session, other) == [0]
-
-    def test_a_rewound_checkpoint_is_warned_of(
-        self,
-        session: SparkSession,
-        checkpoint: Path,
-        database: Database,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        table = database.new_table()
-        write(session, 6, database.sink(table), checkpoint)
-        rewind(checkpoint, 0)
-        write(session, 8, database.sink(table), checkpoint)
-        warnings = [r.message for r in caplog.records if "it was rewound" in r.message]
-        assert len(warnings) == 2  # batches 1 and 2; batch 3 is new
-        assert warnings[0].startswith("Batch 1 of query ")
-        assert "has batches up to 2" in warnings[0]
-        assert 'name="sink-2"' in warnings[0]
-        assert database.numbers(session, table) == [0, 1, 2, 3, 4, 5, 6, 7]
-
-        rewind(checkpoint, 1)
-        with pytest.raises(StreamingQueryException, match="Nothing was written"):
-            write(session, 8, database.sink(table, on_rewind="fail"), checkpoint)
-        write(session, 8, database.sink(table, name="sink-2"), checkpoint)
-        assert database.numbers(session, table) == sorted([*range(8), *range(4, 8)])
 
     def test_the_last_batch_planned_anew_is_warned_of(
         self, session: SparkSession, database: Database, caplog: pytest.LogCaptureFixture

@@ -6,18 +6,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock import DataStreamWriter, PythonSink, SinkBatch, read_stream, write_stream
+from penstock import DataStreamWriter, PythonSink, read_stream, write_stream
 from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.surgery import rewind as rewound
 from penstock.checkpoint.tools.view import CheckpointView
 from tests.streams import StandingNumbers
-
-QUERY = "4a8f7f0e-0000-4000-8000-000000000001"
-
-
-def batch(batch_id: int, planned_at: int | None = 1000, sink: str | None = None) -> SinkBatch:
-    """A batch of a query that does not run."""
-    return SinkBatch(QUERY, batch_id, planned_at, sink)
 
 
 def numbers(session: SparkSession, available: int) -> DataFrame:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.sinks.jdbc_contract import Database, JdbcContract
+from tests.sinks.sink_contract import Tables
 
 
 class DerbyInMemory(Database):
@@ -15,3 +17,9 @@ class TestOnDerby(JdbcContract):
     @pytest.fixture
     def database(self) -> Database:
         return DerbyInMemory()
+
+    @pytest.mark.extended  # examples/exactly_once.py, which has its own test, does the same
+    def test_a_crash_at_any_point_changes_nothing(
+        self, session: SparkSession, tables: Tables
+    ) -> None:
+        super().test_a_crash_at_any_point_changes_nothing(session, tables)

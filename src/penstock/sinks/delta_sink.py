@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.connectors import PythonSink, SinkBatch
+from penstock.connectors import PythonSink
 from penstock.errors import ExecutionError
-from penstock.sinks.identity import (
-    Identity,
-    OnRewind,
-    batch_on_spark,
-    check_arguments,
-    compute_skipped,
-)
-from penstock.sinks.latest_batches import LatestBatches
-from penstock.sinks.secret_errors import without_secrets
+from penstock.sinks.identity import Identity, OnRewind
+from penstock.sinks.lake_sink import LakeMode, LakeSink, check_lake_arguments, writer_options
 from penstock.spark.sinks.delta_transactions import DeltaTransaction, latest_transaction
 
 _logger = logging.getLogger(__name__)
-
-LakeMode = Literal["append", "overwrite"]
 
 _OF_DELTA = ("txnappid", "txnversion")
 
@@ -52,24 +42,13 @@ def delta(
     """
     if (path is None) == (table is None):
         raise ValueError("give either the path or the name of a Delta table")
-    check_mode(mode)
-    check_arguments(name, on_rewind)
-    given = {key: str(value) for key, value in (options or {}).items()}
-    taken = [key for key in given if key.lower() in _OF_DELTA]
-    if taken:
-        raise ValueError(f"the sink sets the options {', '.join(taken)} itself")
+    check_lake_arguments(mode, name, on_rewind)
+    given = writer_options(options, _OF_DELTA.__contains__)
     return DeltaSink(path, table, mode, tuple(partition_by), given, name, on_rewind)
 
 
-def check_mode(mode: str) -> None:
-    if mode not in get_args(LakeMode):
-        raise ValueError(f"mode must be one of {get_args(LakeMode)}, not {mode!r}")
-
-
-class DeltaSink(PythonSink):
-    """See `delta`."""
-
-    skips_known_batches = True
+class DeltaSink(LakeSink):
+    """See `delta`. Delta itself checks when it commits that the table does not have the batch."""
 
     def __init__(
         self,
@@ -81,34 +60,12 @@ class DeltaSink(PythonSink):
         name: str | None,
         on_rewind: OnRewind,
     ) -> None:
+        super().__init__(table or path or "", mode, options, name, on_rewind)
         self._path = path
-        self._table = table
-        self._mode = mode
+        self._table_name = table
         self._partition_by = partition_by
-        self._options = dict(options)
-        self._name = name
-        self._on_rewind = on_rewind
-        self._latest = LatestBatches()
 
-    def __str__(self) -> str:
-        return f"DeltaSink[{self._table or self._path}]"
-
-    def secret_options(self) -> Mapping[str, str]:
-        return self._options
-
-    def add_batch(self, batch_id: int, df: DataFrame) -> None:
-        self.write_batch(batch_on_spark(batch_id, df), df)
-
-    def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
-        """Write a batch that the table does not have; Delta checks it again when it commits."""
-        with without_secrets(self._options):
-            if not self._write_batch(Identity.of(batch, self._name), df):
-                compute_skipped(batch, df)
-
-    def _write_batch(self, identity: Identity, df: DataFrame) -> bool:
-        """Returns False if the table has the batch."""
-        if not self._latest.has_passed(identity) and self._is_there(df.sparkSession, identity):
-            return False
+    def _commit(self, identity: Identity, df: DataFrame) -> None:
         options = {
             **self._options,
             "txnAppId": app_id_of(identity.query_id, identity.sink),
@@ -117,15 +74,13 @@ class DeltaSink(PythonSink):
         writer = df.write.format("delta").mode(self._mode).options(**options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        if self._table is not None:
-            writer.saveAsTable(self._table)
+        if self._table_name is not None:
+            writer.saveAsTable(self._table_name)
         else:
             writer.save(self._path)
-        self._latest.remember(identity)
-        return True
 
-    def _is_there(self, spark: SparkSession, identity: Identity) -> bool:
-        """Whether the table has the batch, or a later one, under a present or former name."""
+    def _is_there(self, df: DataFrame, identity: Identity) -> bool:
+        spark = df.sparkSession
         try:
             location = self._location(spark)
             if location is None:
@@ -150,16 +105,16 @@ class DeltaSink(PythonSink):
         planned, committed = identity.planned_at_ms, found.committed_at_ms
         is_older = planned is not None and committed is not None and committed < planned
         rewound = found.version > identity.batch_id or is_older
-        place = f"the Delta table {self._table or self._path}"
+        place = f"the Delta table {self._table}"
         identity.skip(place, rewound=rewound, newest=found.version, on_rewind=self._on_rewind)
 
     def _location(self, spark: SparkSession) -> str | None:
         """The location of the table; None if there is no table of the name."""
-        if self._table is None:
+        if self._table_name is None:
             return self._path
-        if not spark.catalog.tableExists(self._table):
+        if not spark.catalog.tableExists(self._table_name):
             return None
-        [detail] = spark.sql(f"DESCRIBE DETAIL {self._table}").collect()
+        [detail] = spark.sql(f"DESCRIBE DETAIL {self._table_name}").collect()
         return str(detail.location)
 
 

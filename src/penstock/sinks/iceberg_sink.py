@@ -8,17 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.connectors import PythonSink, SinkBatch
-from penstock.sinks.delta_sink import LakeMode, check_mode
-from penstock.sinks.identity import (
-    Identity,
-    OnRewind,
-    batch_on_spark,
-    check_arguments,
-    compute_skipped,
-)
-from penstock.sinks.latest_batches import LatestBatches
-from penstock.sinks.secret_errors import without_secrets
+from penstock.connectors import PythonSink
+from penstock.sinks.identity import Identity, OnRewind
+from penstock.sinks.lake_sink import LakeMode, LakeSink, check_lake_arguments, writer_options
 
 _PROPERTY = "snapshot-property."
 _QUERY = "penstock.query-id"
@@ -50,12 +42,8 @@ def iceberg(
 
         penstock.write_stream(clicks).to("lake", penstock.sinks.iceberg("lake.web.clicks"))
     """
-    check_mode(mode)
-    check_arguments(name, on_rewind)
-    given = {key: str(value) for key, value in (options or {}).items()}
-    taken = [key for key in given if key.lower().startswith(f"{_PROPERTY}penstock.")]
-    if taken:
-        raise ValueError(f"the sink sets the options {', '.join(taken)} itself")
+    check_lake_arguments(mode, name, on_rewind)
+    given = writer_options(options, lambda key: key.startswith(f"{_PROPERTY}penstock."))
     return IcebergSink(table, mode, tuple(partition_by), given, name, on_rewind)
 
 
@@ -65,10 +53,8 @@ class _Found:
     planned_at_ms: int | None
 
 
-class IcebergSink(PythonSink):
+class IcebergSink(LakeSink):
     """See `iceberg`."""
-
-    skips_known_batches = True
 
     def __init__(
         self,
@@ -79,38 +65,11 @@ class IcebergSink(PythonSink):
         name: str | None,
         on_rewind: OnRewind,
     ) -> None:
-        self._table = table
-        self._mode = mode
+        super().__init__(table, mode, options, name, on_rewind)
         self._partition_by = partition_by
-        self._options = dict(options)
-        self._name = name
-        self._on_rewind = on_rewind
-        self._latest = LatestBatches()
 
-    def __str__(self) -> str:
-        return f"IcebergSink[{self._table}]"
-
-    def secret_options(self) -> Mapping[str, str]:
-        return self._options
-
-    def add_batch(self, batch_id: int, df: DataFrame) -> None:
-        self.write_batch(batch_on_spark(batch_id, df), df)
-
-    def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
-        """Write a batch that is not in the summaries of the table's snapshots."""
-        with without_secrets(self._options):
-            if not self._write_batch(Identity.of(batch, self._name), df):
-                compute_skipped(batch, df)
-
-    def _write_batch(self, identity: Identity, df: DataFrame) -> bool:
-        """Returns False if the table has the batch."""
-        spark = df.sparkSession
-        if not self._latest.has_passed(identity):
-            if not spark.catalog.tableExists(self._table):
-                self._create(df)
-            elif self._is_there(spark, identity):
-                return False
-        self._latest.forget(identity)
+    def _commit(self, identity: Identity, df: DataFrame) -> None:
+        self._latest.forget(identity)  # a write that fails may have made its snapshot
         writer = df.writeTo(self._table)
         for key, value in {**self._options, **_summary(identity)}.items():
             writer = writer.option(key, value)
@@ -118,8 +77,6 @@ class IcebergSink(PythonSink):
             writer.overwrite(F.lit(True))
         else:
             writer.append()
-        self._latest.remember(identity)
-        return True
 
     def _create(self, df: DataFrame) -> None:
         """Create the table, empty: the first batch is then a snapshot like all others."""
@@ -132,8 +89,12 @@ class IcebergSink(PythonSink):
             creator = creator.partitionedBy(first, *others)
         creator.create()
 
-    def _is_there(self, spark: SparkSession, identity: Identity) -> bool:
-        """Whether a snapshot that counts has the batch, under a present or former name."""
+    def _is_there(self, df: DataFrame, identity: Identity) -> bool:
+        """Looks into the snapshots that the current one is based on. Creates a missing table."""
+        spark = df.sparkSession
+        if not spark.catalog.tableExists(self._table):
+            self._create(df)
+            return False
         spark.catalog.refreshTable(self._table)  # another process may have written it
         for sink in (identity.sink, *identity.former):
             batches = self._batches(spark, identity.query_id, sink)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from pyspark.sql import DataFrame
 
-from penstock.checkpoint.sink_entries import is_sink_name
+from penstock.checkpoint.sink_entries import check_sink_name
 from penstock.connectors import SinkBatch
 from penstock.errors import ExecutionError
 
@@ -93,10 +93,7 @@ def compute_skipped(batch: SinkBatch, df: DataFrame) -> None:
 
 def check_arguments(name: str | None, on_rewind: str) -> None:
     """Raise ValueError for an invalid argument that all sinks have."""
-    if name is not None and not is_sink_name(name):
-        raise ValueError(
-            f"{name!r} cannot be the name of a sink: it must have 1 to 100 of the characters "
-            "A-Z, a-z, 0-9, '_', '-' and '.', and begin with a letter or a digit"
-        )
+    if name is not None:
+        check_sink_name(name)
     if on_rewind not in get_args(OnRewind):
         raise ValueError(f"on_rewind must be one of {get_args(OnRewind)}, not {on_rewind!r}")

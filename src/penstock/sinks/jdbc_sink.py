@@ -8,24 +8,19 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, get_args
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.connectors import PythonSink, SinkBatch
+from penstock.connectors import PythonSink
 from penstock.errors import ExecutionError
-from penstock.sinks.identity import (
-    Identity,
-    OnRewind,
-    batch_on_spark,
-    check_arguments,
-    compute_skipped,
-)
+from penstock.sinks.exactly_once_sink import ExactlyOnceSink
+from penstock.sinks.identity import Identity, OnRewind, check_arguments
 from penstock.sinks.jdbc_ledger import Ledger
 from penstock.sinks.jdbc_sql import ATTEMPT, Dialect, dialect_of
-from penstock.sinks.secret_errors import without_secrets
 from penstock.spark.sinks.jdbc_session import JdbcSession
 from penstock.spark.sinks.many_sinks import kept
 
@@ -97,10 +92,19 @@ class Step(str, Enum):
     COMMITTED = "committed"
 
 
-class JdbcSink(PythonSink):
-    """See `jdbc`. `connection` are options of Spark's JDBC data source."""
+@dataclass(frozen=True)
+class _Staged:
+    """A batch in the staging table `table`, which has its rows with the number of the attempt."""
 
-    skips_known_batches = True
+    identity: Identity
+    table: str
+    columns: Sequence[str]
+    attempt: int
+    rows: int
+
+
+class JdbcSink(ExactlyOnceSink):
+    """See `jdbc`. `connection` are options of Spark's JDBC data source."""
 
     def __init__(
         self,
@@ -112,26 +116,14 @@ class JdbcSink(PythonSink):
         name: str | None,
         on_rewind: OnRewind,
     ) -> None:
-        self._connection = dict(connection)
-        self._table = table
+        super().__init__(table, connection, name, on_rewind)
         self._mode = mode
         self._keys = keys
         self._ledger = ledger or _beside(table, _LEDGER)
-        self._name = name
-        self._on_rewind = on_rewind
         self._own_staging: set[str] = set()
         """The staging tables that this object has created."""
 
-    def __str__(self) -> str:
-        return f"JdbcSink[{self._table}]"
-
-    def secret_options(self) -> Mapping[str, str]:
-        return self._connection
-
-    def add_batch(self, batch_id: int, df: DataFrame) -> None:
-        self.write_batch(batch_on_spark(batch_id, df), df)
-
-    def write_batch(self, batch: SinkBatch, df: DataFrame) -> None:
+    def _write_new(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> bool:
         """Write a batch that is not in the ledger.
 
         1. The ledger is read.
@@ -139,20 +131,10 @@ class JdbcSink(PythonSink):
         3. Spark's writer writes the rows to the staging table.
         4. One transaction adds the batch to the ledger and moves the rows to the target.
         """
-        with without_secrets(self._connection):
-            is_kept = batch.sink is not None
-            if not self._write_batch(Identity.of(batch, self._name), df, is_kept=is_kept):
-                compute_skipped(batch, df)
-
-    def _write_batch(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> bool:
-        """See `write_batch`. One of many sinks gets rows that are kept already.
-
-        Returns False if the ledger had the batch before.
-        """
         staging = _staging_name(identity, self._table)
         try:
             with self._connect(df) as session:
-                dialect = dialect_of(self._connection["url"])(session.quote)
+                dialect = dialect_of(self._options["url"])(session.quote)
                 if self._is_recorded(session, dialect, identity):
                     return False
                 columns = self._prepare(session, dialect, df, staging)
@@ -161,11 +143,12 @@ class JdbcSink(PythonSink):
                 rows = df.count()
                 attempt = secrets.randbelow(_LARGEST_ATTEMPT)
                 if rows:
-                    staged = df.toDF(*columns).withColumn(ATTEMPT, F.lit(attempt))
-                    self._write(staged, staging, "append")
+                    numbered = df.toDF(*columns).withColumn(ATTEMPT, F.lit(attempt))
+                    self._write(numbered, staging, "append")
             self._at(Step.STAGED)
+            staged = _Staged(identity, staging, columns, attempt, rows)
             with self._connect(df) as session:
-                self._move(session, dialect, identity, staging, columns, attempt, rows)
+                self._move(session, dialect, staged)
         except BaseException:
             self._own_staging.discard(staging)
             raise
@@ -176,10 +159,10 @@ class JdbcSink(PythonSink):
         """Called between the steps of a batch; tests replace it."""
 
     def _connect(self, df: DataFrame) -> JdbcSession:
-        return JdbcSession(df.sparkSession, {**self._connection, "dbtable": self._table})
+        return JdbcSession(df.sparkSession, {**self._options, "dbtable": self._table})
 
     def _write(self, df: DataFrame, table: str, mode: str) -> None:
-        options = {**self._connection, "dbtable": table}
+        options = {**self._options, "dbtable": table}
         df.write.format("jdbc").options(**options).mode(mode).save()
 
     # 1. The ledger.
@@ -233,27 +216,19 @@ class JdbcSink(PythonSink):
 
     # 4. The transaction.
 
-    def _move(
-        self,
-        session: JdbcSession,
-        dialect: Dialect,
-        identity: Identity,
-        staging: str,
-        columns: Sequence[str],
-        attempt: int,
-        rows: int,
-    ) -> None:
+    def _move(self, session: JdbcSession, dialect: Dialect, staged: _Staged) -> None:
+        identity = staged.identity
         ledger = Ledger(session, dialect, self._ledger, self._table)
         try:
             with session.transaction():
-                if not ledger.add(identity, rows, time.time_ns() // 1_000_000):
+                if not ledger.add(identity, staged.rows, time.time_ns() // 1_000_000):
                     raise _AlreadyThereError
                 self._at(Step.RECORDED)
-                self._check(session, dialect, identity, staging, columns, attempt, rows)
+                self._check(session, dialect, staged)
                 if self._mode == "overwrite":
                     session.update(f"DELETE FROM {self._table}")
-                for statement in self._moves(dialect, staging, columns) if rows else ():
-                    session.update(statement, attempt)
+                for statement in self._moves(dialect, staged):
+                    session.update(statement, staged.attempt)
                 ledger.purge(identity)
                 self._at(Step.MOVED)
         except _AlreadyThereError:
@@ -264,48 +239,42 @@ class JdbcSink(PythonSink):
                     "table: its primary key must be (query_id, sink, batch_id)."
                 ) from None
 
-    def _moves(self, dialect: Dialect, staging: str, columns: Sequence[str]) -> list[str]:
+    def _moves(self, dialect: Dialect, staged: _Staged) -> list[str]:
         """The statements that move the rows of an attempt, which is their parameter."""
+        if not staged.rows:
+            return []
         if self._mode == "merge":
-            keys = _matched(self._keys, columns, self._table)
-            return dialect.merge(self._table, staging, columns, keys)
-        return [dialect.append(self._table, staging, columns)]
+            keys = _matched(self._keys, staged.columns, self._table)
+            return dialect.merge(self._table, staged.table, staged.columns, keys)
+        return [dialect.append(self._table, staged.table, staged.columns)]
 
-    def _check(
-        self,
-        session: JdbcSession,
-        dialect: Dialect,
-        identity: Identity,
-        staging: str,
-        columns: Sequence[str],
-        attempt: int,
-        rows: int,
-    ) -> None:
+    def _check(self, session: JdbcSession, dialect: Dialect, staged: _Staged) -> None:
         """Raise ExecutionError unless the staging table has each row of the batch once."""
+        batch_id, staging, rows = staged.identity.batch_id, staged.table, staged.rows
 
         def count(sql: str) -> int:
-            [[found]] = session.query(sql, attempt)
+            [[found]] = session.query(sql, staged.attempt)
             return int(found or 0)
 
         if rows and (found := count(dialect.count(staging))) != rows:
             raise ExecutionError(
-                f"Batch {identity.batch_id} has {rows} rows, but its staging table {staging} has "
+                f"Batch {batch_id} has {rows} rows, but its staging table {staging} has "
                 f"{found}: Spark has repeated a task whose first attempt had written its rows, or "
                 "another process uses the table. Nothing was written to "
                 f"{self._table}; the batch can be tried again."
             )
         if not rows or self._mode != "merge":
             return
-        keys = _matched(self._keys, columns, self._table)
+        keys = _matched(self._keys, staged.columns, self._table)
         named = ", ".join(keys)
         if nulls := count(dialect.count_of_null_keys(staging, keys)):
             raise ExecutionError(
-                f"{nulls} rows of batch {identity.batch_id} have no value in a key column "
+                f"{nulls} rows of batch {batch_id} have no value in a key column "
                 f"({named}), so that they cannot be merged into {self._table}. Filter them out."
             )
         if repeated := count(dialect.count_of_repeated_keys(staging, keys)):
             raise ExecutionError(
-                f"Batch {identity.batch_id} has {repeated} keys ({named}) with more than one row, "
+                f"Batch {batch_id} has {repeated} keys ({named}) with more than one row, "
                 f"so that it is undefined which row to keep in {self._table}. Aggregate the rows "
                 "by key, or use dropDuplicates."
             )
