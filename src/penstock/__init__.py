@@ -7,14 +7,16 @@ the checkpoint tools, does not import PySpark.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
+
+from penstock.version import VERSION
 
 if TYPE_CHECKING:
     from penstock import sinks as sinks
     from penstock.api.batch_writer import BatchWriter
     from penstock.api.exceptions import StreamingQueryException
     from penstock.api.install import install, uninstall
+    from penstock.api.lineage import Lineage, lineage
     from penstock.api.manager import StreamingQueryManager, streams
     from penstock.api.query import StreamingQuery
     from penstock.api.reader import read_stream
@@ -50,10 +52,7 @@ if TYPE_CHECKING:
     from penstock.web.metrics import serve_metrics
     from penstock.web.server import serve_web
 
-try:
-    __version__ = version("penstock")
-except PackageNotFoundError:  # run from a checkout that was never installed
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 _HOMES = {
     "Admission": "penstock.engine.triggers",
@@ -63,6 +62,7 @@ _HOMES = {
     "CompositeReadLimit": "penstock.engine.read_limit",
     "Cron": "penstock.engine.cron",
     "DataStreamWriter": "penstock.api.writer",
+    "Lineage": "penstock.api.lineage",
     "PenstockError": "penstock.errors",
     "PythonSink": "penstock.connectors",
     "PythonSource": "penstock.connectors",
@@ -86,6 +86,7 @@ _HOMES = {
     "WhenBacklog": "penstock.engine.when_backlog",
     "WhenIdle": "penstock.engine.polling",
     "install": "penstock.api.install",
+    "lineage": "penstock.api.lineage",
     "read_stream": "penstock.api.reader",
     "replay": "penstock.debug.replay",
     "serve_metrics": "penstock.web.metrics",
@@ -106,6 +107,7 @@ __all__ = [
     "CompositeReadLimit",
     "Cron",
     "DataStreamWriter",
+    "Lineage",
     "PenstockError",
     "PythonSink",
     "PythonSource",
@@ -130,6 +132,7 @@ __all__ = [
     "WhenIdle",
     "__version__",
     "install",
+    "lineage",
     "read_stream",
     "replay",
     "serve_metrics",

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pyspark.sql import SparkSession
 
 from penstock import trace_queries, write_stream
-from penstock.api import tracing
+from penstock.api import extras
 from penstock.api.process import PROCESS
 from penstock.errors import EnvironmentProblemError
 from penstock.testing import MemoryStream
@@ -50,7 +50,7 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(tracing, "import_module", missing)
+    monkeypatch.setattr(extras, "import_module", missing)
     with pytest.raises(EnvironmentProblemError, match=r"pip install 'penstock\[otel\]'"):
         trace_queries()
 

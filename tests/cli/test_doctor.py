@@ -8,7 +8,6 @@ import sys
 from types import SimpleNamespace
 from typing import cast
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
@@ -16,8 +15,8 @@ from typer.testing import CliRunner
 from penstock.api.doctor import Diagnosis, Finding, _state_files_on_s3
 from penstock.cli.main import app
 from penstock.cli.output import TextOutput
-from penstock.spark.jvm.lines import line_of
 from penstock.spark.jvm.support import S3StateFiles, Verdict
+from tests.installed_spark import installed_line
 
 
 def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
@@ -29,15 +28,15 @@ def test_doctor_checks_python_java_spark_and_every_internal_class() -> None:
     assert [f["subject"] for f in report["findings"]] == subjects
     assert all(f["isGood"] for f in report["findings"])
     found = {v["name"] for v in report["internals"] if v["found"]}
-    assert found == set(line_of(pyspark.__version__).classes)
+    assert found == set(installed_line().classes)
 
 
 WITHOUT_A_MEMBER = """
 from dataclasses import replace
 import pyspark
 from penstock.cli.main import app
-from penstock.spark.jvm.lines import line_of
-classes = line_of(pyspark.__version__).classes
+from penstock.spark.jvm.lines import find_line
+classes = find_line(pyspark.__version__).classes
 classes["WriteToDataSourceV2Exec"] = replace(
     classes["WriteToDataSourceV2Exec"], name=classes["SparkPlan"].name)
 app(["doctor"])

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 import penstock
-from penstock.api import tracing
+from penstock.api import extras
 from penstock.api.backoff import Backoff
 from penstock.api.process import PROCESS
 from penstock.cli.main import app
@@ -70,12 +70,13 @@ def test_metrics_and_page_are_served_in_the_block(capsys: pytest.CaptureFixture[
 
 
 def test_the_options_are_passed_to_a_restarted_process() -> None:
-    observing = Observing(True, 9000, "0.0.0.0", 9001, "::1", stall_seconds=30, otel=True)
+    observing = Observing(True, 9000, "0.0.0.0", 9001, "::1", 30, True, True)
     assert observing.arguments() == [
         "--stall-seconds",
         "30",
         "--watch",
         "--otel",
+        "--openlineage",
         "--metrics-port",
         "9000",
         "--metrics-host",
@@ -187,9 +188,16 @@ def test_tracing_without_its_packages_is_a_usage_error(monkeypatch: pytest.Monke
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(tracing, "import_module", missing)
+    monkeypatch.setattr(extras, "import_module", missing)
     with (
         pytest.raises(typer.BadParameter, match=r"pip install 'penstock\[otel\]'"),
         Observing(otel=True).running("job.py"),
     ):
         pass
+
+
+def test_lineage_is_sent_while_the_script_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+    with Observing(openlineage=True).running("job.py"):
+        assert len(PROCESS.observers) == 1
+    assert not PROCESS.observers

@@ -168,7 +168,7 @@ def test_a_query_runs_at_the_times_and_stops_at_once() -> None:
     done = threading.Event()
     execution.reporter.observe(lambda progress: done.set())
     execution.start()
-    execution.await_initialization(PATIENCE)
+    assert execution.life.initialized.wait(PATIENCE)
     assert not world.plan.output
     clock.advance(30)
     assert done.wait(PATIENCE)

@@ -31,7 +31,7 @@ def test_start_returns_after_the_started_event(caplog: pytest.LogCaptureFixture)
         identity.id, identity.run_id, "numbers", "1970-01-01T00:00:01.000Z"
     )
     assert world.calls[:2] == ["session.enter", "event QueryStartedEvent"]
-    assert query.await_initialization(PATIENCE)
+    assert query.life.initialized.wait(PATIENCE)
     states.append(query.state)
     query.stop()
     assert [*states, query.state] == [State.INITIALIZING, State.ACTIVE, State.TERMINATED]
@@ -219,8 +219,6 @@ def test_a_query_cannot_wait_for_itself() -> None:
             with pytest.raises(WrongThreadError) as caught:
                 wait()
             refused.append(str(caught.value))
-        with pytest.raises(WrongThreadError):
-            query.await_initialization(1)
 
     world.plan.on_run = wait_for_itself
     query.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from penstock.api.exceptions import StreamingQueryException
-from penstock.api.script import report_uncaught
+from penstock.api.main_script import report_uncaught
 from penstock.api.spark_options import SparkOptions
 from penstock.engine.error_text import one_line
 from penstock.errors import CheckpointError

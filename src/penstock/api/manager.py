@@ -15,8 +15,8 @@ from penstock.api.arguments import check_timeout
 from penstock.api.exceptions import NameTakenError, StreamingQueryException
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
+from penstock.api.query_start import QueryStart
 from penstock.api.restart import RestartingQuery
-from penstock.api.start import QueryStart
 from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution

@@ -13,7 +13,7 @@ from penstock.engine.run_observer import RunObserver
 if TYPE_CHECKING:
     from penstock.api.manager import StreamingQueryManager
     from penstock.api.query import StreamingQuery
-    from penstock.api.start import QueryStart
+    from penstock.api.query_start import QueryStart
 
 Starter = Callable[["QueryStart"], "StreamingQuery"]
 """Replaces `StreamingQueryManager.start`: `DataStreamWriter.start` returns what it returns."""
@@ -36,6 +36,16 @@ class Process:
         self.observers: tuple[RunObserver, ...] = ()
         self.faults = NO_FAULTS
         self.starter: Starter | None = None
+
+    def add_observer(self, observer: RunObserver) -> None:
+        """Let an observer get the runs of every query that is started from now on."""
+        with self.lock:
+            self.observers = (*self.observers, observer)
+
+    def remove_observer(self, observer: RunObserver) -> None:
+        """Revert `add_observer`. It does nothing for an observer that is not there."""
+        with self.lock:
+            self.observers = tuple(one for one in self.observers if one is not observer)
 
     @contextlib.contextmanager
     def inject_faults(self, faults: FaultInjector) -> Iterator[None]:

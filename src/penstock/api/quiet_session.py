@@ -1,4 +1,4 @@
-"""A Spark session that keeps its log to itself."""
+"""A local Spark session whose JVM logs to a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that is gone before optimising its code would have paid off, as in tests."""
+"""Options of a JVM that runs for a short time, as in tests: without the optimising compiler."""
 
 
 def quiet_session(
@@ -38,9 +38,8 @@ def quiet_session(
 ) -> SparkSession:
     """A local session on two cores whose JVM writes its log to a file instead of the terminal.
 
-    Settings in `conf` win over the ones made here. Where a session runs already, that one is
-    returned, with its log where it is. One that is `short_lived` starts quickly and is slow at
-    long work.
+    Settings in `conf` take precedence over those made here. If there is an active session, it is
+    returned as it is. With `short_lived` the JVM starts faster, but runs long work more slowly.
     """
     prepare_environment()
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +65,7 @@ def quiet_session(
 
 @contextlib.contextmanager
 def _stderr_to(log_file: str | os.PathLike[str]) -> Iterator[None]:
-    """While the JVM is launched, let standard error be a file: the JVM inherits it for good."""
+    """Redirect standard error to a file in the block: a JVM that is started in it inherits that."""
     if SparkContext._active_spark_context is not None:
         yield
         return

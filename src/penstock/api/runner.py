@@ -19,9 +19,9 @@ from pyspark import SparkContext
 
 from penstock.api.failure_report import report_failure
 from penstock.api.install import install
+from penstock.api.main_script import report_uncaught, run_as_main
 from penstock.api.manager import running_queries
 from penstock.api.run_log import logging_like_spark
-from penstock.api.script import report_uncaught, run_as_main
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.errors import PenstockError
 from penstock.spark.jvm.java_home import prepare_environment

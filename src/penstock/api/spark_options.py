@@ -1,4 +1,4 @@
-"""Options of spark-submit for the Spark session that a script creates.
+"""The options of spark-submit as arguments of the Spark session that a script creates.
 
 PySpark starts the JVM of a script with the arguments in `PYSPARK_SUBMIT_ARGS`, after the settings
 of the script's session builder, and then sets those of the builder again. So the precedence is

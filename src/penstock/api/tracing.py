@@ -1,13 +1,12 @@
-"""Traces the queries of this process with OpenTelemetry."""
+"""`trace_queries`: begins and ends the tracing of this process, with `observe/tracing.py`."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from penstock.api.extras import import_extra
 from penstock.api.process import PROCESS
-from penstock.errors import EnvironmentProblemError
+from penstock.api.reporting import Reporting
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 _SERVICE_NAME = "service.name"
 
 
-class Tracing:
+class Tracing(Reporting):
     """The tracing that `trace_queries` began. Also a context manager, which ends it."""
 
     def __init__(self, spans: BatchSpans, provider: Any, *, is_own: bool) -> None:
@@ -26,24 +25,12 @@ class Tracing:
         self._is_own = is_own
 
     def stop(self) -> None:
-        """Make no spans for queries that are started from now on, and export those there are."""
-        with PROCESS.lock:
-            PROCESS.observers = tuple(one for one in PROCESS.observers if one is not self._spans)
+        """Make no spans for queries that are started from now on, and export the pending spans."""
+        PROCESS.remove_observer(self._spans)
         if self._is_own:
             self._provider.shutdown()
         elif hasattr(self._provider, "force_flush"):
             self._provider.force_flush()
-
-    def __enter__(self) -> Tracing:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 def trace_queries(tracer_provider: TracerProvider | None = None) -> Tracing:
@@ -54,8 +41,8 @@ def trace_queries(tracer_provider: TracerProvider | None = None) -> Tracing:
     set, and if it has set none, to a collector by OTLP over HTTP, as configured by the environment
     variables of OpenTelemetry such as `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
-    Call `stop` of the result, or use it as a context manager, to end it and export what is left.
-    Raises EnvironmentProblemError without the extra: `pip install 'penstock[otel]'`.
+    Call `stop` of the result, or use it as a context manager, to end it and export the
+    pending spans. Raises EnvironmentProblemError without the extra: `pip install 'penstock[otel]'`.
 
         with penstock.trace_queries():
             query = penstock.write_stream(df).format("noop").start()
@@ -66,8 +53,7 @@ def trace_queries(tracer_provider: TracerProvider | None = None) -> Tracing:
     given = tracer_provider or _provider_of_program()
     provider = given or _exporting_provider()
     made: BatchSpans = spans.BatchSpans(provider.get_tracer("penstock"))
-    with PROCESS.lock:
-        PROCESS.observers = (*PROCESS.observers, made)
+    PROCESS.add_observer(made)
     return Tracing(made, provider, is_own=given is None)
 
 
@@ -78,7 +64,7 @@ def _provider_of_program() -> Any:
 
 
 def _exporting_provider() -> Any:
-    """A provider of our own, which is not made the global one."""
+    """A new provider, which is not set as the global one."""
     sdk = _import("opentelemetry.sdk.trace")
     resources = _import("opentelemetry.sdk.resources")
     export = _import("opentelemetry.sdk.trace.export")
@@ -92,10 +78,4 @@ def _exporting_provider() -> Any:
 
 
 def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as exc:
-        raise EnvironmentProblemError(
-            f"Tracing needs the package {(exc.name or name).split('.')[0]}, which is not "
-            "installed. Install the extra: pip install 'penstock[otel]'"
-        ) from exc
+    return import_extra(name, "otel", "Tracing")

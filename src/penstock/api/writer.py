@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter as PySparkDataStreamWriter
 
@@ -13,11 +12,12 @@ from penstock.api.advice import warn_of_delivery, warn_of_options_without_effect
 from penstock.api.exceptions import pyspark_errors
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
-from penstock.api.quarantine import quarantine_rules
+from penstock.api.quarantine_rules import quarantine_rules
 from penstock.api.query import StreamingQuery
+from penstock.api.query_start import QueryStart
 from penstock.api.restart_policy import FATAL, RestartPolicy
-from penstock.api.sink_specs import AnySink, described, refuse_other_sinks, sink_spec
-from penstock.api.start import QueryStart
+from penstock.api.sink_specs import AnySink, described, sink_spec
+from penstock.api.writer_output import OptionValue, WriterOutput, flatten
 from penstock.api.writer_triggers import (
     checked_trigger,
     pyspark_trigger,
@@ -32,15 +32,10 @@ from penstock.engine.hooks import Hook, HookPoint, Hooks
 from penstock.engine.named_sinks import NamedSink
 from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.triggers import ManualTrigger, ProcessingTimeTrigger, Trigger
-from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
-from penstock.spark.sinks.many_sinks import SinkSpec
-from penstock.spark.sinks.sink_factory import SinkRequest
 from penstock.spark.sinks.sink_names import named_writer
 from penstock.spark.start import StartRequest
-
-OptionValue = bool | float | int | str | None
 
 
 class DataStreamWriter(PySparkDataStreamWriter):
@@ -55,18 +50,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def __init__(self, df: DataFrame) -> None:
         require_supported(df.sparkSession)
         super().__init__(df)
-        self._format: str | None = None
-        self._output_mode = "append"
-        self._options: dict[str, str] = {}
-        self._partition_columns: list[str] | None = None
-        self._clustering_columns: list[str] | None = None
+        self._output = WriterOutput()
         self._trigger: Trigger = ProcessingTimeTrigger(0)
         self._refused_trigger: str | None = None
-        self._foreach: Any = None
-        self._batch_function: AnySink | None = None
-        self._batch_function_name: str | None = None
-        self._sink_name: str | None = None
-        self._many: list[SinkSpec] = []
         self._clock: Clock | None = None
         self._faults: FaultInjector = NO_FAULTS
         self._hooks = Hooks()
@@ -78,23 +64,19 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def outputMode(self, outputMode: str) -> DataStreamWriter:
         """Set the output mode: `append` (the default), `complete` or `update`."""
         super().outputMode(outputMode)
-        self._output_mode = outputMode
+        self._output.mode = outputMode
         return self
 
     def format(self, source: str) -> DataStreamWriter:
         """Set the format of the sink: `parquet`, `console`, `memory`, ..."""
         super().format(source)
-        self._format = source
-        self._foreach = self._batch_function = self._batch_function_name = None
+        self._output.use_format(source)
         return self
 
     def option(self, key: str, value: OptionValue) -> DataStreamWriter:
         """Set an option of the sink, or `checkpointLocation`. None removes it."""
         super().option(key, value)
-        for known in [known for known in self._options if known.lower() == key.lower()]:
-            del self._options[known]
-        if value is not None:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._output.set_option(key, value)
         return self
 
     def options(self, **options: OptionValue) -> DataStreamWriter:
@@ -106,19 +88,19 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def partitionBy(self, *cols: Any) -> DataStreamWriter:
         """Set the columns by which a file sink partitions its output."""
         super().partitionBy(*cols)
-        self._partition_columns = _flatten(cols)
+        self._output.partition_columns = flatten(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> DataStreamWriter:
         """Set the clustering columns, for tables that support clustering."""
         super().clusterBy(*cols)
-        self._clustering_columns = _flatten(cols)
+        self._output.clustering_columns = flatten(cols)
         return self
 
     def queryName(self, queryName: str) -> DataStreamWriter:
         """Set the name of the query, unique among the active queries of the session."""
         super().queryName(queryName)
-        self._options["queryName"] = queryName
+        self._output.options["queryName"] = queryName
         return self
 
     def name(self, sinkName: str) -> DataStreamWriter:
@@ -127,7 +109,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         The method exists in Spark's Scala API, but not yet in PySpark's.
         """
         self._jwrite = named_writer(self._df.sparkSession, self._jwrite, sinkName)
-        self._sink_name = sinkName
+        self._output.sink_name = sinkName
         return self
 
     def trigger(
@@ -178,8 +160,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
     def foreach(self, f: Any) -> DataStreamWriter:
         """Process every row with a function, or an object with `open`, `process` and `close`."""
         super().foreach(f)
-        self._format, self._foreach = "foreach", f
-        self._batch_function = self._batch_function_name = None
+        self._output.use_foreach(f)
         return self
 
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> DataStreamWriter:
@@ -187,22 +168,12 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
         Delivery is at least once: after a failure it is called again with the same batch.
         """
-        if not callable(func):
-            raise new_error(
-                PySparkTypeError,
-                "NOT_CALLABLE",
-                {"arg_name": "func", "arg_type": type(func).__name__},
-            )
-        self._format, self._batch_function = "foreachBatch", func
-        self._foreach = self._batch_function_name = None
+        self._output.use_batch_function(func)
         return self
 
     def sink(self, sink: PythonSink) -> DataStreamWriter:
         """Write every batch to a sink written in Python; see `PythonSink`."""
-        if not isinstance(sink, PythonSink):
-            raise TypeError(f"the sink must be a PythonSink, not {sink!r}")
-        self._format, self._batch_function = "foreachBatch", sink
-        self._foreach, self._batch_function_name = None, str(sink)
+        self._output.use_python_sink(sink)
         return self
 
     def to(
@@ -231,7 +202,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
         `replaces` continues where the sink of that name stopped.
         """
         named = NamedSink(name, described(sink), parallel, retries, backoff, max_backoff, replaces)
-        self._many.append(sink_spec(named, sink, where, self._many))
+        self._output.many.append(sink_spec(named, sink, where, self._output.many))
         return self
 
     def inject_faults(self, faults: FaultInjector) -> DataStreamWriter:
@@ -309,11 +280,11 @@ class DataStreamWriter(PySparkDataStreamWriter):
         max_parts: int = 10,
         max_parts_per_day: int = 100,
     ) -> DataStreamWriter:
-        """Put aside the input that makes a batch fail, and go on without it.
+        """Put aside the input that makes a batch fail, and continue without it.
 
         When a batch has failed `after` times, in any number of runs, it is narrowed to the files,
         Kafka records or other smallest parts that fail without the sink. They are recorded in the
-        checkpoint and copied to `path`, and the batch runs without them. The batch fails as ever
+        checkpoint and copied to `path`, and the batch runs without them. The batch still fails
         if it does not fail without the sink, if more than `max_parts` parts of it fail, or if that
         would be more than `max_parts_per_day` in 24 hours.
         """
@@ -384,9 +355,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
 
     def _query_start(self, path: str | None, table: str | None) -> QueryStart:
         """The start that the current settings of this writer describe."""
-        if self._many:
-            refuse_other_sinks(self._format, path, table)
-        sink = self._sink_request()
+        default = str(self._df.sparkSession.conf.get("spark.sql.sources.default"))
+        sink = self._output.request(path, table, default)
         warn_of_misspelt_sink_options(sink.format if table is None else "", sink.options)
         request = StartRequest(
             sink=sink,
@@ -402,23 +372,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
         return QueryStart(self._df, request, self._restart_policy, self._restart_clock)
 
     def _advise(self) -> None:
-        warn_of_delivery(self._format or "")
-        warn_of_options_without_effect(self._options)
-
-    def _sink_request(self) -> SinkRequest:
-        default = self._df.sparkSession.conf.get("spark.sql.sources.default")
-        return SinkRequest(
-            format="foreachBatch" if self._many else self._format or str(default),
-            output_mode=self._output_mode,
-            options=dict(self._options),
-            partition_columns=self._partition_columns,
-            clustering_columns=self._clustering_columns,
-            foreach=self._foreach,
-            batch_function=self._batch_function,
-            batch_function_name=self._batch_function_name,
-            name=self._sink_name,
-            many=tuple(self._many),
-        )
+        warn_of_delivery(self._output.format or "")
+        warn_of_options_without_effect(self._output.options)
 
 
 def write_stream(df: DataFrame) -> DataStreamWriter:
@@ -433,10 +388,3 @@ def write_stream(df: DataFrame) -> DataStreamWriter:
         )
     """
     return DataStreamWriter(df)
-
-
-def _flatten(columns: tuple[Any, ...]) -> list[str]:
-    """The columns as a list; PySpark accepts them one by one or as one list."""
-    if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
-        return list(columns[0])
-    return list(columns)

@@ -27,6 +27,7 @@ class Observing:
     web_host: str = LOOPBACK
     stall_seconds: float = STALL_SECONDS
     otel: bool = False
+    openlineage: bool = False
 
     def arguments(self) -> list[str]:
         """These options as arguments of `penstock run`."""
@@ -35,6 +36,8 @@ class Observing:
             options.append("--watch")
         if self.otel:
             options.append("--otel")
+        if self.openlineage:
+            options.append("--openlineage")
         if self.metrics_port is not None:
             options += ["--metrics-port", str(self.metrics_port)]
             options += ["--metrics-host", self.metrics_host]
@@ -44,13 +47,13 @@ class Observing:
 
     @contextlib.contextmanager
     def running(self, script: str) -> Iterator[None]:
-        """Run the servers, the watch and the tracing in the block.
+        """Run the servers, the watch, the tracing and the lineage in the block.
 
         Prints one line to standard error with the version of Penstock and the URLs, and a second
         one with the token for stopping a query on the live page.
 
         Raises typer.BadParameter if a server cannot listen on its address, or if the packages for
-        tracing are not installed.
+        tracing or lineage are not installed.
         """
         import penstock
 
@@ -73,8 +76,11 @@ class Observing:
                 line += f"; live page at {web.address}"
                 token = web.token
             if self.otel:
-                with _installed():
+                with _installed("--otel"):
                     stack.enter_context(penstock.trace_queries())
+            if self.openlineage:
+                with _installed("--openlineage"):
+                    stack.enter_context(penstock.lineage())
             typer.echo(line, err=True)
             if token is not None:
                 typer.echo(f"penstock: token to stop a query: {token}", err=True)
@@ -84,14 +90,14 @@ class Observing:
 
 
 @contextlib.contextmanager
-def _installed() -> Iterator[None]:
+def _installed(option: str) -> Iterator[None]:
     """Convert the error for a missing package to typer.BadParameter."""
     from penstock.errors import EnvironmentProblemError
 
     try:
         yield
     except EnvironmentProblemError as error:
-        raise typer.BadParameter(str(error), param_hint="--otel") from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 @contextlib.contextmanager

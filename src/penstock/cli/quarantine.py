@@ -1,4 +1,4 @@
-"""`penstock quarantine`: shows and retries what the batches of a checkpoint leave out."""
+"""The command `penstock quarantine`: shows and retries what the batches of a query leave out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from penstock.api.spark_options import SparkOptions
 from penstock.checkpoint.tools.quarantine_files import quarantine_report, quarantined_batch
-from penstock.cli.checkpoint import (
+from penstock.cli.checkpoint_command import (
     NOT_READABLE,
     Directory,
     Json,

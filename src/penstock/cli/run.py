@@ -93,6 +93,9 @@ def run(
     otel: Annotated[
         bool, typer.Option("--otel", help="Trace the batches with OpenTelemetry.")
     ] = False,
+    openlineage: Annotated[
+        bool, typer.Option("--openlineage", help="Send OpenLineage events of the queries.")
+    ] = False,
     *,
     spark: SparkOptions,
 ) -> None:
@@ -106,7 +109,7 @@ def run(
     code of the script.
     """
     observing = Observing(
-        watch, metrics_port, metrics_host, web_port, web_host, stall_seconds, otel
+        watch, metrics_port, metrics_host, web_port, web_host, stall_seconds, otel, openlineage
     )
     if watch:
         spark = spark.with_default(_PROGRESS_BAR, "false")  # it would overwrite the table

@@ -1,4 +1,4 @@
-"""The options of spark-submit that `penstock run`, `crashtest` and `bisect` take."""
+"""The options of spark-submit on the command line of the commands that start Spark."""
 
 from __future__ import annotations
 

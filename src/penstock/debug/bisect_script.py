@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from penstock.api.query_start import QueryStart
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
-from penstock.api.start import QueryStart
 from penstock.connectors import PythonSink
 from penstock.debug.bisect_report import BisectReport
 from penstock.debug.bisection import Bisection

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.manager import streams
-from penstock.api.start import QueryStart
+from penstock.api.query_start import QueryStart
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.tools.fork import fork, fork_before
 from penstock.checkpoint.tools.locations import local_path

@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from penstock.api.query_start import QueryStart
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
-from penstock.api.start import QueryStart
 from penstock.checkpoint import OffsetSeqMetadata
 from penstock.checkpoint.quarantine_log import LeftOutPart
 from penstock.checkpoint.tools.locations import local_path

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 from penstock.api.manager import streams
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
+from penstock.api.query_start import QueryStart
 from penstock.api.runner import Outcome, run_script
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
-from penstock.api.start import QueryStart
 from penstock.checkpoint.tools.locations import local_path
 from penstock.debug.bisect_report import brief
 from penstock.debug.unstarted_query import UnstartedQuery

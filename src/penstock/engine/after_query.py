@@ -19,7 +19,7 @@ from penstock.errors import FollowedQueryFailedError
 
 
 class AfterQuery(Trigger):
-    """A batch when another query has committed one, for a query that reads what the other writes.
+    """Runs a batch when another query has committed one, to read what the other has written.
 
     The first batch of a run is due at once, and takes what the other query wrote before. If the
     other query commits several batches during one of this query, one batch follows for all. When

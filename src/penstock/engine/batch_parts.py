@@ -134,7 +134,7 @@ class FilesPart(SourcePart):
 
 @dataclass(frozen=True)
 class OffsetsPart(SourcePart):
-    """The data after `start` up to and including `end`. None as start: from the source's begin."""
+    """The data after `start`, or from the first record if it is None, up to and including `end`."""
 
     source: DataStream
     start: Offset | None

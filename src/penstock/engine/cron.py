@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Cron(Trigger):
-    """A batch at each time of a cron expression, such as `*/5 * * * *`.
+    """Runs a batch at each time of a cron expression, such as `*/5 * * * *`.
 
     The expression has the five fields of cron, or six with the seconds first. `tz` is the name of
     a time zone, or a tzinfo, in which it is evaluated, daylight saving time included. The first

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from penstock.engine.offsets import Offset, SerializedOffset
 from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit, unit_of
@@ -25,6 +26,9 @@ class SourceFile:
 
 class DataStream(ABC):
     """A source of a running query. Equal to itself only; `str()` names it in logs and progress."""
+
+    options: Mapping[str, str] = MappingProxyType({})
+    """The options that the source was read with, for observers. They may contain secrets."""
 
     @property
     def supports_admission_control(self) -> bool:

@@ -1,4 +1,4 @@
-"""Tells triggers of other queries what a query does."""
+"""Notifies the triggers of other queries of the commits and the end of a query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Followers:
         self._failure: BaseException | None = None
 
     def add(self, follower: Follower) -> None:
-        """Add a follower. It is told at once if the query has already ended."""
+        """Add a follower. It is notified at once if the query has already ended."""
         with self._lock:
             self._followers.append(follower)
             has_ended = self._has_ended

@@ -1,4 +1,4 @@
-"""The sinks of a query that has several, and what became of a batch in each of them."""
+"""The sinks of a query that has several, and the outcome of a batch in each of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NamedSink:
 
 
 class SinkStatus(str, Enum):
-    """What became of a batch in a sink."""
+    """The outcome of a batch in a sink."""
 
     WRITTEN = "written"
     DONE_BEFORE = "done before"  # an earlier run has written it

@@ -21,20 +21,16 @@ _WEIGHT_OF_ESTIMATE = 0.5
 class PaceController:
     """Keeps the duration of batches near a target. Knows neither sources nor clocks.
 
-    The duration of a batch is modelled as a fixed part and a part proportional to its work. Each
-    batch says what the proportional part costs now, so a change of the cost is followed at once.
-    The fixed part is estimated from batches of different size.
+    The duration of a batch is modelled as a fixed part and a part proportional to its work. The
+    proportional part is computed from the last batch alone, so that it follows a change at once;
+    the fixed part is estimated from batches of different size.
     """
 
     def __init__(self, target_ms: float) -> None:
         self.target_ms = target_ms
-        self._fixed_ms = 0.0
-        self._other: tuple[float, float] | None = None
-
-    @property
-    def fixed_ms(self) -> float:
+        self.fixed_ms = 0.0
         """The current estimate of the part that does not depend on the size of a batch."""
-        return self._fixed_ms
+        self._other: tuple[float, float] | None = None
 
     def observe(self, work: float | None, duration_ms: float) -> float:
         """The size of the next batch, as a factor of the size of this one; at most MOST_GROWTH.
@@ -44,12 +40,12 @@ class PaceController:
         """
         if work is not None:
             self._estimate_fixed(work, duration_ms)
-        self._fixed_ms = min(self._fixed_ms, duration_ms)
+        self.fixed_ms = min(self.fixed_ms, duration_ms)
         if abs(duration_ms - self.target_ms) <= HELD_WITHIN * self.target_ms:
             return 1.0
         # If the fixed part alone takes the target, small batches would not make it shorter.
-        room = max(self.target_ms - self._fixed_ms, _SMALLEST_ROOM * self.target_ms)
-        spent = duration_ms - self._fixed_ms
+        room = max(self.target_ms - self.fixed_ms, _SMALLEST_ROOM * self.target_ms)
+        spent = duration_ms - self.fixed_ms
         factor = room / spent if spent * MOST_GROWTH > room else MOST_GROWTH
         is_small = 1 / _SMALL_CHANGE < factor < _SMALL_CHANGE
         return math.sqrt(factor) if is_small else factor
@@ -63,4 +59,4 @@ class PaceController:
         if longer <= shorter:
             return  # not explained by the size
         estimate = shorter - (longer - shorter) / (more - less) * less
-        self._fixed_ms += _WEIGHT_OF_ESTIMATE * (max(estimate, 0.0) - self._fixed_ms)
+        self.fixed_ms += _WEIGHT_OF_ESTIMATE * (max(estimate, 0.0) - self.fixed_ms)

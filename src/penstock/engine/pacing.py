@@ -1,4 +1,4 @@
-"""Sets the read limits of a query's sources so that its batches last as long as wanted."""
+"""Sets the read limits of a query's sources so that its batches take about a given time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts aside the parts of a batch that make it fail; see docs/adr/0028-quarantine.md."""
+"""The quarantine in the engine: puts aside what makes a batch fail; see docs/adr/0028."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.checkpoint.quarantine_log import BatchFailure, LeftOutPart, QuarantineRecord
 from penstock.engine.batch_context import BatchContext
@@ -22,7 +23,7 @@ from penstock.engine.left_out import (
     source_keys,
     whole_batch,
 )
-from penstock.engine.narrowing import narrow
+from penstock.engine.narrowing import Trial, narrow
 from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest, PutAside, Trials
@@ -44,7 +45,7 @@ class QuarantineRules:
     max_parts_per_day: int = 100
 
 
-class _AsEverError(Exception):
+class _NotPutAsideError(Exception):
     """Why nothing is put aside: the batch is to run as it is planned."""
 
 
@@ -160,7 +161,7 @@ class Quarantine:
         runtime.reporter.update_status(f"Looking for what makes batch {batch_id} fail")
         try:
             record = self._find(context, rules)
-        except _AsEverError as exc:
+        except _NotPutAsideError as exc:
             self._warn(context, str(exc))
             return None
         except Exception as exc:
@@ -176,46 +177,51 @@ class Quarantine:
         return record
 
     def _find(self, context: BatchContext, rules: QuarantineRules) -> QuarantineRecord:
-        """Find the parts to leave out. Raises _AsEverError if there is a reason not to."""
+        """Find the parts to leave out. Raises _NotPutAsideError if there is a reason not to."""
         runtime = self._runtime
         finished = runtime.sinks.finished_before(context.batch_id) if runtime.sinks else ()
         if finished:
-            raise _AsEverError(f"{', '.join(finished)} has the batch already")
-        rest = whole_batch(context)
-        if not rest.with_data:
-            raise _AsEverError("it has no new data")
-        found: list[LeftOutPart] = []
+            raise _NotPutAsideError(f"{', '.join(finished)} has the batch already")
+        whole = whole_batch(context)
+        if not whole.with_data:
+            raise _NotPutAsideError("it has no new data")
         runtime.session.set_batch_id(context.batch_id)
         with runtime.plan.trials() as trials:
-
-            def fails(part: BatchPart) -> BaseException | None:
-                return self._fails(context, trials, part)
-
-            error = fails(rest)
-            if error is None:
-                raise _AsEverError("it does not fail without the sink")
-            without_data = fails(BatchPart(()))
-            if without_data is not None:
-                reason = self._brief(without_data)
-                raise _AsEverError(f"it fails without any data too: {reason}")
-            while error is not None:
-                if len(found) == rules.max_parts:
-                    raise _AsEverError(f"more than {rules.max_parts} parts of it fail")
-                narrowed = narrow(rest, error, fails)
-                parts = narrowed.part.with_data
-                if narrowed.is_together or len(parts) != 1:
-                    reason = self._brief(narrowed.error)
-                    raise _AsEverError(f"only several parts of it together fail: {reason}")
-                if not parts[0].is_smallest:
-                    problem = f"{parts[0].source} cannot be read in smaller parts"
-                    raise _AsEverError(problem)
-                error = fails(narrowed.part)
-                if error is None:
-                    raise _AsEverError("a part of it failed once and then did not fail")
-                found.append(recorded(parts[0], self._keys, self._brief(error)))
-                rest = rest.without(narrowed.part)
-                error = fails(rest)
+            found, rest = self._failing_parts(
+                whole, partial(self._fails, context, trials), rules.max_parts
+            )
         return self._within_a_day(context, rules, found, rest)
+
+    def _failing_parts(
+        self, whole: BatchPart, fails: Trial, max_parts: int
+    ) -> tuple[list[LeftOutPart], BatchPart]:
+        """The smallest parts of a batch that fail, and the rest, which does not fail."""
+        found: list[LeftOutPart] = []
+        rest, error = whole, fails(whole)
+        if error is None:
+            raise _NotPutAsideError("it does not fail without the sink")
+        without_data = fails(BatchPart(()))
+        if without_data is not None:
+            reason = self._brief(without_data)
+            raise _NotPutAsideError(f"it fails without any data too: {reason}")
+        while error is not None:
+            if len(found) == max_parts:
+                raise _NotPutAsideError(f"more than {max_parts} parts of it fail")
+            narrowed = narrow(rest, error, fails)
+            parts = narrowed.part.with_data
+            if narrowed.is_together or len(parts) != 1:
+                reason = self._brief(narrowed.error)
+                raise _NotPutAsideError(f"only several parts of it together fail: {reason}")
+            if not parts[0].is_smallest:
+                problem = f"{parts[0].source} cannot be read in smaller parts"
+                raise _NotPutAsideError(problem)
+            error = fails(narrowed.part)
+            if error is None:
+                raise _NotPutAsideError("a part of it failed once and then did not fail")
+            found.append(recorded(parts[0], self._keys, self._brief(error)))
+            rest = rest.without(narrowed.part)
+            error = fails(rest)
+        return found, rest
 
     def _within_a_day(
         self,
@@ -228,7 +234,7 @@ class Quarantine:
         now = self._runtime.clock.time_millis()
         before = self._runtime.checkpoint.quarantine.parts_since(now - _DAY_MS)
         if before + len(found) > rules.max_parts_per_day:
-            raise _AsEverError(
+            raise _NotPutAsideError(
                 f"{len(found)} parts of it fail, {before} were put aside in the last 24 hours, "
                 f"and the limit is {rules.max_parts_per_day}",
             )

@@ -30,7 +30,7 @@ class RunObserver:
     def on_awaiting_restart(self, run: StreamExecution, message: str | None) -> None:
         """The run has ended and will be restarted; `message` says when.
 
-        None as message: it will not be restarted after all.
+        `message` is None if it will not be restarted after all.
         """
 
 

@@ -49,13 +49,8 @@ def resume_sinks(runtime: QueryRuntime, context: BatchContext) -> None:
     # (4)
     if of_planned is not None and due.keys() != set(of_planned.names):
         _record(runtime, SinkNames(context.batch_id, tuple(due)))
-    if delivery.logs.keys() != set(recorded):
-        first = context.batch_id + (is_planned and newest is not None)
-        _warn_of_removed(runtime, context, sinks, recorded)
-        _record(runtime, SinkNames(first, tuple(delivery.logs)))
-        for name in recorded:
-            if name not in delivery.logs:
-                runtime.checkpoint.sink_log(name).forget_all()
+    first = context.batch_id + (is_planned and newest is not None)
+    _record_changed_names(runtime, context, delivery, recorded, first)
     if done:
         _logger.info(
             "Batch %s was written to these sinks in an earlier run, and is not written to them "
@@ -164,6 +159,23 @@ def _warn_of_removed(
             name,
             missed if is_missed else "",
         )
+
+
+def _record_changed_names(
+    runtime: QueryRuntime,
+    context: BatchContext,
+    delivery: SinkDelivery,
+    recorded: Sequence[str],
+    first_batch: int,
+) -> None:
+    """Record the sinks from `first_batch` on, unless they are `recorded`; forget removed ones."""
+    if delivery.logs.keys() == set(recorded):
+        return
+    _warn_of_removed(runtime, context, delivery.sinks, recorded)
+    _record(runtime, SinkNames(first_batch, tuple(delivery.logs)))
+    for name in recorded:
+        if name not in delivery.logs:
+            runtime.checkpoint.sink_log(name).forget_all()
 
 
 def _record(runtime: QueryRuntime, record: SinkNames) -> None:

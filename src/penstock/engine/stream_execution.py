@@ -29,7 +29,7 @@ from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.settings import KEYS
 from penstock.engine.sink_delivery import SinkDelivery
-from penstock.engine.triggers import Surroundings, Trigger, TriggerExecutor
+from penstock.engine.triggers import Schedule, Surroundings, Trigger, TriggerExecutor
 from penstock.engine.watermark import DEFAULT_POLICY, WatermarkTracker
 from penstock.errors import (
     ExecutionError,
@@ -213,13 +213,6 @@ class StreamExecution:
         self.life.raise_failure()
         return stepped
 
-    def await_initialization(self, timeout: float) -> bool:
-        """Wait until the sources exist. Raises `failure` if the query has failed."""
-        self._thread.refuse_current()
-        self.life.initialized.wait(timeout)
-        self.life.raise_failure()
-        return self.life.initialized.is_set()
-
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the query has ended; returns whether it has. Raises `failure` if it failed."""
         self._thread.refuse_current()
@@ -283,26 +276,7 @@ class StreamExecution:
         plan = self.logical_plan
         schedule = self._trigger.schedule(plan.sources, self._surroundings())
         self._executor = schedule.executor
-        self._runtime = QueryRuntime(
-            identity=self.identity,
-            session=self._session,
-            checkpoint=self._checkpoint,
-            clock=self._clock,
-            reporter=self.reporter,
-            plan=plan,
-            unique_sources=schedule.sources,
-            watermark=WatermarkTracker(DEFAULT_POLICY, plan.watermark_operators),
-            faults=self._faults,
-            hooks=self._hooks,
-            progress_lock=self._progress_lock,
-            admission=schedule.admission,
-            pacing=None if self._pace_ms is None else pacing_of(schedule, self._pace_ms),
-        )
-        shown = self.redactor.text
-        self._runtime.quarantine = Quarantine(self._runtime, self._quarantine, shown)
-        if plan.named_sinks:
-            terminating = self.life.terminating
-            self._runtime.sinks = SinkDelivery(self._runtime, plan.named_sinks, terminating)
+        self._runtime = self._create_runtime(plan, schedule)
         self._engine = MicroBatchExecution(
             self._runtime,
             schedule,
@@ -322,6 +296,27 @@ class StreamExecution:
             _logger.info("Finish initializing with logical plan:\n%s", plan)
             self.life.initialized.set()
             self._engine.run_activated_stream()
+
+    def _create_runtime(self, plan: QueryPlan, schedule: Schedule) -> QueryRuntime:
+        runtime = QueryRuntime(
+            identity=self.identity,
+            session=self._session,
+            checkpoint=self._checkpoint,
+            clock=self._clock,
+            reporter=self.reporter,
+            plan=plan,
+            unique_sources=schedule.sources,
+            watermark=WatermarkTracker(DEFAULT_POLICY, plan.watermark_operators),
+            faults=self._faults,
+            hooks=self._hooks,
+            progress_lock=self._progress_lock,
+            admission=schedule.admission,
+            pacing=None if self._pace_ms is None else pacing_of(schedule, self._pace_ms),
+        )
+        runtime.quarantine = Quarantine(runtime, self._quarantine, self.redactor.text)
+        if plan.named_sinks:
+            runtime.sinks = SinkDelivery(runtime, plan.named_sinks, self.life.terminating)
+        return runtime
 
     def _is_of_stop(self, exc: BaseException) -> bool:
         return isinstance(exc, StoppedError) or self._session.is_interruption(exc)

@@ -158,7 +158,7 @@ class Trigger(ABC):
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(Trigger):
-    """A batch at every multiple of the interval; with interval 0, as often as possible."""
+    """Runs a batch at every multiple of the interval; with interval 0, as often as possible."""
 
     interval_ms: int = 0
 
@@ -176,7 +176,7 @@ class ProcessingTimeTrigger(Trigger):
 
 @dataclass(frozen=True)
 class OneTimeTrigger(Trigger):
-    """One batch with all available data."""
+    """Runs one batch with all available data."""
 
     def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
         return Schedule(SingleBatchExecutor(), without_limits(sources), has_limits=False)
@@ -184,7 +184,7 @@ class OneTimeTrigger(Trigger):
 
 @dataclass(frozen=True)
 class AvailableNowTrigger(Trigger):
-    """As many batches as the data available at the start needs, within the read limits.
+    """Runs batches within the read limits until the data available at the start is processed.
 
     A single batch if a source does not support AvailableNow and may not be wrapped.
     """
@@ -200,7 +200,7 @@ class AvailableNowTrigger(Trigger):
 
 
 class ManualTrigger(Trigger):
-    """A batch for each call of `StreamExecution.step`. For tests."""
+    """Runs a batch for each call of `StreamExecution.step`. For tests."""
 
     def __init__(self, gate: StepGate | None = None) -> None:
         self._gate = gate or StepGate()

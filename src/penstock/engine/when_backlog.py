@@ -1,4 +1,4 @@
-"""A trigger that waits until enough rows are there."""
+"""A trigger that waits until enough rows can be read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WhenBacklog(Trigger):
-    """A batch when the sources have a number of rows to read, or some rows for a time.
+    """Runs a batch when the sources have `rows` rows to read, or have had some for `or_after`.
 
-    `rows` is the sum over all sources. Rows wait for at most `or_after`, counted from when the
-    query first finds one. Of a source that does not report its backlog (see
-    `PythonSource.backlog_rows`; Kafka does, files do not) it is not known how many rows wait, so
-    it is read at least every `or_after`. The query looks for rows as one without a trigger does,
+    `rows` is the sum over all sources; the time is counted from when the query first finds a row.
+    A source that does not report its backlog (see `PythonSource.backlog_rows`; Kafka does, files
+    do not) is read at least every `or_after`. The query polls for rows like one without a trigger,
     and its batches are within the read limits of the sources. A batch that an earlier run has
     planned, and a batch without data that state needs, do not wait.
 

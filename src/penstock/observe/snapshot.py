@@ -32,7 +32,7 @@ class SourceSnapshot:
     Offsets are JSON texts. `lag` is in the source's own unit, None if it is unknown.
 
     `lag_seconds` is the time between the last moment at which the source is known to have had
-    nothing beyond `end_offset`, and the begin of the trigger; 0 if it had nothing beyond it then.
+    nothing beyond `end_offset`, and the start of the trigger; 0 if it had nothing beyond it then.
     None if that moment was before this run. `catch_up_seconds` is the time that the lag takes at
     the processing rate of the batch, without new input; for Kafka sources only. `pace` is the limit
     that `pace()` has set for the batch, and why; None without it.

@@ -224,7 +224,7 @@ class _Rig:
 
 
 def _start(writer: DataStreamWriter, workspace: Workspace) -> StreamingQuery:
-    if _CHECKPOINT_OPTION not in map(str.lower, writer._options):
+    if _CHECKPOINT_OPTION not in map(str.lower, writer._output.options):
         writer.option("checkpointLocation", workspace.checkpoint)
     return writer.trigger(availableNow=True).start()
 
