@@ -36,7 +36,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-all test-real test-stores core matrix upgrades test-install test-pyspark test-web \
-	simulate crash bench bench-store soak demo demo-kafka docs clean
+	simulate crash bench bench-store scale soak demo demo-kafka docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ bench: setup ## compare with Spark's own engine, as ratios; QUICK=1 for a short 
 
 bench-store: setup $(STORES_STAMP) ## requests and time of a batch on S3, with both engines; needs Maven
 	PYTHONPATH=. $(BIN)/python bench/store.py
+
+scale: setup ## how a trigger grows with queries, sources, files, ...; QUICK=1, ONLY="files"
+	$(BIN)/python bench/scale.py
 
 soak: setup ## run N batches of one query, 20,000 by default, and check for leaks
 	$(BIN)/python -m tests.soak $(if $(filter command line environment,$(origin N)),$(N),20000)

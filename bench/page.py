@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from reports import update_section
 from workloads import WORKLOADS, Workload
 
 _BEGIN, _END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
@@ -14,12 +15,8 @@ Cells = Callable[[dict[str, Any], Workload, str], tuple[str, bool]]
 
 
 def update_page(results: dict[str, Any], path: Path, cells_of: Cells, notes: Sequence[str]) -> None:
-    """Replace the text between the two comments by the table, if the file has them."""
-    text = path.read_text()
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if begin and end:
-        path.write_text(f"{before}{begin}\n{_table(results, cells_of, notes)}\n{end}{after}")
+    """Write the table to the page."""
+    update_section(path, _BEGIN, _END, _table(results, cells_of, notes))
 
 
 def _table(results: dict[str, Any], cells_of: Cells, notes: Sequence[str]) -> str:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 from engines import ENGINES, TITLES
 from page import update_page
 from plot import draw
+from reports import MACHINE, figures_of
 from rich.console import Console
 from rich.table import Table
 from workloads import WORKLOADS, Workload
@@ -32,13 +31,7 @@ console = Console()
 
 def measure(engine: str, name: str, size: str) -> dict[str, Any]:
     """Run a workload in a new process and return its figures."""
-    command = [sys.executable, str(HERE / "worker.py"), engine, name, size]
-    done = subprocess.run(command, capture_output=True, text=True)
-    for line in done.stdout.splitlines():
-        if line.startswith("RESULT "):
-            figures: dict[str, Any] = json.loads(line[len("RESULT ") :])
-            return figures
-    raise RuntimeError(f"{engine} {name} gave no result:\n{done.stdout}{done.stderr[-3000:]}")
+    return figures_of(HERE / "worker.py", engine, name, size)
 
 
 def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any]]]:
@@ -154,7 +147,7 @@ def main() -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results |= {
         "date": date.today().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "machine": MACHINE,
     }
     known = results.setdefault("workloads", {})
     cache: dict[Any, Any] = {}

@@ -21,6 +21,7 @@ from typing import Any
 from engines import writer_for
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from reports import update_section
 
 from penstock.api.quiet_session import quiet_session
 from penstock.spark.jvm.support import ABORTABLE_MANAGER as ABORTABLE
@@ -73,11 +74,7 @@ def main() -> None:
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     table = as_table(figures)
     print(table)
-    text = PAGE.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if begin and end:
-        PAGE.write_text(f"{before}{begin}\n{table}\n{end}{after}")
+    update_section(PAGE, BEGIN, END, table)
 
 
 def measure(spark: SparkSession, server: S3Server, number: int, case: Case) -> dict[str, Any]:

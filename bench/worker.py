@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 
 from engines import session_for
+from reports import print_figures
 from workloads import FULL, QUICK, WORKLOADS, Bench, growth
 
 
@@ -18,7 +18,7 @@ def main() -> None:
         spark = session_for(engine, Path(folder) / "spark.log", conf)
         bench = Bench(spark, engine, Path(folder), QUICK if size == "quick" else FULL)
         run = growth if name == "growth" else WORKLOADS[name].run
-        print("RESULT " + json.dumps(run(bench)), flush=True)
+        print_figures(run(bench))
         spark.stop()
 
 

@@ -8,6 +8,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -58,6 +59,8 @@ class Bench:
         checkpoint = options.pop("checkpoint", str(self.folder / f"checkpoint-{name}"))
         if options.pop("available_now", False):
             writer = writer.trigger(availableNow=True)
+        if every := options.pop("every", None):
+            writer = writer.trigger(processingTime=every)
         return writer.option("checkpointLocation", checkpoint).start()
 
     def numbers(self, rows: int = 1_000) -> DataFrame:
@@ -238,10 +241,13 @@ def cpu_seconds() -> float:
 
 
 def descendants(pid: int) -> list[int]:
+    """The processes below a process. Those that end meanwhile may be left out."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
+    with suppress(FileNotFoundError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                for child in (task / "children").read_text().split():
+                    found += [int(child), *descendants(int(child))]
     return found
 
 
