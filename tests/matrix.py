@@ -130,9 +130,12 @@ def main() -> int:
             f"ONLY names no line of Spark: {', '.join(unknown)}. Known: {', '.join(LINES)}."
         )
         return 2
-    outcomes = [run(line, os.environ.get("ARGS", "")) for line in chosen]
+    outcomes = []
+    for line in chosen:
+        outcomes.append(run(line, os.environ.get("ARGS", "")))
+        # Written now, so that it is not lost if a later line is interrupted.
+        PAGE.write_text(updated(PAGE.read_text(), outcomes))
     show(outcomes, console)
-    PAGE.write_text(updated(PAGE.read_text(), outcomes))
     return int(any(outcome.failed for outcome in outcomes))
 
 

@@ -4,7 +4,8 @@ SOURCE is a git repository of Apache Spark; its branch of the installed line of 
 test module runs with `penstock.install()`; if a test does not pass, also on Spark's own engine, for
 comparison. The figures go into the table of `docs/compatibility.md`. Nothing of the repository is
 kept. ONLY="streaming/test_streaming test_observation" runs those modules alone; the others keep
-their figures.
+their figures. A module that runs longer than LIMIT seconds, 1800 by default, is killed; its tests
+that had finished count.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 from rich.console import Console
 from rich.table import Table
 
-from penstock.spark.jvm.lines import LINES, line_of, version_number
+from penstock.spark.jvm.lines import LINES, version_number
+from tests.installed_spark import installed_line
 
 PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 BEGIN = "<!-- pyspark: written by make test-pyspark -->"
@@ -61,16 +65,27 @@ for package in (pyspark, pyspark.sql):
     package.__path__.append(os.path.join({root!r}, "python", *package.__name__.split(".")))
 """
 _RUNNER = """
-import json, sys, unittest
+import json, os, sys, unittest
 if {install}:
     import penstock
     penstock.install()
-outcomes = {{}}
+def names_of(suite):
+    for test in suite:
+        yield from names_of(test) if isinstance(test, unittest.TestSuite) else [name_of(test)]
+def name_of(test):
+    return str(test).split()[0]
+suite = unittest.defaultTestLoader.loadTestsFromName({module!r})
+report = dict(tests=list(names_of(suite)), outcomes=dict(), is_done=False)
+def save():
+    with open({report!r} + ".new", "w") as file:
+        json.dump(report, file)
+    os.replace({report!r} + ".new", {report!r})
 class Result(unittest.TestResult):
     def note(self, test, outcome):
-        outcomes[str(test).split()[0]] = outcome
+        report["outcomes"][name_of(test)] = outcome
+        save()
     def addSuccess(self, test):
-        outcomes.setdefault(str(test).split()[0], "passed")
+        self.note(test, report["outcomes"].get(name_of(test), "passed"))
     def addSkip(self, test, reason):
         self.note(test, "skipped")
     def addFailure(self, test, error):
@@ -82,13 +97,39 @@ class Result(unittest.TestResult):
     def addSubTest(self, test, subtest, error):
         if error is not None:
             self.note(test, "failed")
+save()
 result = Result()
-unittest.defaultTestLoader.loadTestsFromName({module!r}).run(result)
+suite.run(result)
+report["is_done"] = True
+save()
 for test, text in result.failures + result.errors:
     print(test, text, file=sys.stderr)
-with open({report!r}, "w") as file:
-    json.dump(outcomes, file)
 """
+
+NOT_FINISHED = "not finished"
+
+
+@dataclass(frozen=True)
+class ModuleRun:
+    """The run of a module. `killed_after` is the limit in seconds, if it was killed at it."""
+
+    outcomes: Mapping[str, str]
+    """By test: passed, skipped, failed or not finished."""
+    killed_after: int | None = None
+
+    @property
+    def finished(self) -> int:
+        return sum(outcome != NOT_FINISHED for outcome in self.outcomes.values())
+
+    @property
+    def passed(self) -> int:
+        return sum(outcome == "passed" for outcome in self.outcomes.values())
+
+    @property
+    def figure(self) -> str:
+        """The figure in the table of the documentation."""
+        killed = "" if self.killed_after is None else f", killed after {self.killed_after} s"
+        return f"{self.passed} of {len(self.outcomes)}{killed}"
 
 
 def export(source: Path, line: str, target: Path) -> None:
@@ -102,8 +143,8 @@ def export(source: Path, line: str, target: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(target)], input=archive.stdout, check=True)
 
 
-def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
-    """Run a module in a process of its own; test -> passed, skipped or failed."""
+def run_module(root: Path, module: str, limit: int, *, install: bool) -> ModuleRun:
+    """Run a module in a process of its own, which is killed after `limit` seconds."""
     # Read by every process, the Python workers of Spark too, which unpickle classes of the tests.
     (root / "sitecustomize.py").write_text(_PATHS.format(root=str(root)))
     report = root / "report.json"
@@ -111,8 +152,18 @@ def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
     name = f"pyspark.sql.tests.{module.replace('/', '.')}"
     runner = root / "run_module.py"
     runner.write_text(_RUNNER.format(install=install, module=name, report=str(report)))
+    is_killed = _run_process(runner, limit)
+    run = read_run(report, module, limit if is_killed else None)
+    if install and set(run.outcomes.values()) & {"failed", NOT_FINISHED}:
+        print((root / "output.txt").read_text()[-20_000:], file=sys.stderr)
+    return run
+
+
+def _run_process(runner: Path, limit: int) -> bool:
+    """Run a script; True if it was killed, with the processes that it has started."""
+    root = runner.parent
     with (root / "output.txt").open("w") as output:
-        subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, str(runner)],
             cwd=root,
             env={
@@ -123,12 +174,31 @@ def run_module(root: Path, module: str, *, install: bool) -> Mapping[str, str]:
             },
             stdout=output,
             stderr=output,
-            check=False,
+            start_new_session=True,
         )
-    outcomes: dict[str, str] = json.loads(report.read_text()) if report.exists() else {}
-    if install and (not outcomes or "failed" in outcomes.values()):
-        print((root / "output.txt").read_text()[-20_000:], file=sys.stderr)
-    return outcomes or {module: "failed"}
+        try:
+            process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return False
+
+
+def read_run(report: Path, module: str, killed_after: int | None) -> ModuleRun:
+    """What a module has reported, which it does after each test.
+
+    One that has reported nothing, because it cannot be imported, counts as one test.
+    """
+    if not report.exists():
+        outcome = "failed" if killed_after is None else NOT_FINISHED
+        return ModuleRun({module: outcome}, killed_after)
+    told = json.loads(report.read_text())
+    unfinished = {} if told["is_done"] else dict.fromkeys(told["tests"], NOT_FINISHED)
+    return ModuleRun({**unfinished, **told["outcomes"]}, killed_after)
 
 
 def _first_of_path(root: Path) -> str:
@@ -136,15 +206,32 @@ def _first_of_path(root: Path) -> str:
     return os.pathsep.join([str(root), inherited] if inherited else [str(root)])
 
 
-def row(module: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Sequence[str]:
+def row(module: str, ours: ModuleRun, theirs: ModuleRun) -> Sequence[str]:
     """The row of a module: how many tests, how many pass, and what becomes of the others."""
-    differs = [
-        f"{name} is {outcome}, {theirs.get(name, 'not there')} on Spark's engine"
-        for name, outcome in ours.items()
-        if outcome != "passed"
+    total = len(ours.outcomes)
+    others = [
+        f"{name} is {outcome}, {theirs.outcomes.get(name, 'not there')} on Spark's engine"
+        for name, outcome in ours.outcomes.items()
+        if outcome not in ("passed", NOT_FINISHED)
     ]
-    passed = sum(outcome == "passed" for outcome in ours.values())
-    return f"`{module}.py`", str(len(ours)), str(passed), "; ".join(differs)
+    others += [*_early_end(ours, ""), *_early_end(theirs, " on Spark's engine")]
+    return f"`{module}.py`", str(total), str(ours.passed), "; ".join(others)
+
+
+def _early_end(run: ModuleRun, engine: str) -> list[str]:
+    """How many tests had finished, if not all had when the process ended."""
+    finished = f"{run.finished} of {len(run.outcomes)} tests had finished when it"
+    if run.killed_after is not None:
+        return [f"{finished} was killed{engine}, at its limit of {run.killed_after} s"]
+    return [f"{finished} ended{engine}"] if run.finished < len(run.outcomes) else []
+
+
+def count_worse(ours: ModuleRun, theirs: ModuleRun) -> int:
+    """How many tests pass on Spark's engine and do not on Penstock."""
+    return sum(
+        outcome in ("failed", NOT_FINISHED) and theirs.outcomes.get(name) == "passed"
+        for name, outcome in ours.outcomes.items()
+    )
 
 
 def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
@@ -166,7 +253,8 @@ def updated(page: str, line: str, figures: Mapping[str, str]) -> str:
 
 
 def main(source: str) -> int:
-    line = line_of(pyspark.__version__).name
+    line = installed_line().name
+    limit = int(os.environ.get("LIMIT") or 1800)
     console = Console()
     chosen = os.environ.get("ONLY", "").split() or MODULES
     unknown = [module for module in chosen if module not in MODULES]
@@ -181,18 +269,18 @@ def main(source: str) -> int:
         export(Path(source), line, root)
         tests = root / "python/pyspark/sql/tests"
         for module in (m for m in chosen if (tests / f"{m}.py").exists()):
-            ours = run_module(root, module, install=True)
-            theirs = {}
-            if any(outcome != "passed" for outcome in ours.values()):
-                theirs = dict(run_module(root, module, install=False))
+            ours = run_module(root, module, limit, install=True)
+            theirs = ModuleRun({})
+            if ours.passed < len(ours.outcomes):
+                theirs = run_module(root, module, limit, install=False)
             cells = row(module, ours, theirs)
             console.print("| " + " | ".join(cells) + " |", soft_wrap=True)
             table.add_row(*cells)
-            figures[cells[0]] = f"{cells[2]} of {cells[1]}"
-            worse += sum(o == "failed" and theirs.get(n) == "passed" for n, o in ours.items())
+            figures[cells[0]] = ours.figure
+            worse += count_worse(ours, theirs)
     PAGE.write_text(updated(PAGE.read_text(), line, figures))
     console.print(table)
-    console.print(f"{worse} tests pass on Spark's own engine and fail on Penstock.")
+    console.print(f"{worse} tests pass on Spark's own engine and not on Penstock.")
     return int(worse > 0)
 
 

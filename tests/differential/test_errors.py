@@ -16,12 +16,13 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.jvm.lines import NEWEST, line_of
+from penstock.spark.jvm.lines import NEWEST
 from tests.differential.failures import checkpoints, starts, user_code
 from tests.differential.failures.conditions import ELSEWHERE, is_about_streaming
 from tests.differential.failures.observe import Seen, provoke
 from tests.differential.failures.stage import Failure
 from tests.differential.runs import Engine
+from tests.installed_spark import installed_line
 
 FAILURES = (*user_code.FAILURES, *checkpoints.FAILURES, *starts.FAILURES)
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
@@ -72,7 +73,7 @@ def test_both_engines_raise_the_same_error(
         provoke(failure, spark, engine, tmp_path / engine.value) for engine in Engine
     )
     compare(of_spark, of_penstock)
-    if line_of(pyspark.__version__) is NEWEST:  # whose errors the table has
+    if installed_line() is NEWEST:  # whose errors the table has
         check_row(failure.name, row_of(failure.name, of_spark))
 
 

@@ -19,15 +19,8 @@ from enum import Enum
 from pathlib import Path
 
 from tests.crash.pipelines import Rows
-from tests.killing import (
-    RunFailedError,
-    is_session_over,
-    log_violations,
-    newest,
-    running,
-    some,
-    tail,
-)
+from tests.killing import RunFailedError, log_violations, newest, some
+from tests.processes import is_session_over, running, tail
 from tests.real.servers import wait_until
 
 PATIENCE = 600.0

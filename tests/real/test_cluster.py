@@ -20,7 +20,8 @@ import pytest
 from penstock.api.runner import Outcome
 from tests.docs.blocks import blocks_of, commands_of
 from tests.docs.reader import Reader
-from tests.killing import newest, running, tail
+from tests.killing import newest
+from tests.processes import running, tail
 from tests.real.cluster import SPARK_HOME, Cluster, Worker
 from tests.real.cluster_input import ClusterInput
 from tests.real.cluster_job import PROPERTIES

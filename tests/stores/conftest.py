@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 from tests.real.hdfs import HdfsCluster
 from tests.real.jars import spark_jars
 from tests.real.s3 import S3Server, s3a_connector
+from tests.stores.places import OnS3
 
 FEW_RETRIES = {
     "attempts.maximum": "1",
@@ -50,3 +52,17 @@ def spark_conf(s3_conf: dict[str, str]) -> Mapping[str, str]:
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def place(s3: S3Server) -> OnS3:
+    """A new checkpoint location on the server."""
+    return OnS3(s3)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """An empty directory for the output of a query."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder

@@ -66,17 +66,13 @@ class OnHdfs:
 
 
 @contextmanager
-def job(place: Place, out: Path, conf: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs `numbers_job`, from when its query is started; killed at the end."""
+def started(job: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs a job of this package, from when its query is started; killed at the end.
+
+    The job prints `started` then.
+    """
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.stores.numbers_job",
-            place.location,
-            str(out),
-            json.dumps(conf),
-        ],
+        [sys.executable, "-m", f"tests.stores.{job}", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -90,6 +86,13 @@ def job(place: Place, out: Path, conf: Mapping[str, str]) -> Iterator[subprocess
     finally:
         process.kill()
         process.communicate(timeout=PATIENCE)
+
+
+@contextmanager
+def job(place: Place, out: Path, conf: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs `numbers_job`; see `started`."""
+    with started("numbers_job", place.location, str(out), json.dumps(conf)) as process:
+        yield process
 
 
 def finish_and_check(session: SparkSession, place: Place, out: Path, more: int = 2) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.real.parts import ROOT
 from tests.real.s3 import BUCKET, S3Server
 from tests.stores.parquet_job import start_copy
-from tests.streams import PATIENCE, column, eventually
+from tests.stores.places import started
+from tests.streams import column, eventually
 
 KILLS = 10
 FILES = 4 * KILLS
@@ -40,22 +38,9 @@ def run_until_killed(
     s3: S3Server, home: str, prefix: str, rng: random.Random, conf: Mapping[str, str]
 ) -> None:
     """Run the job and kill it a random number of requests after its query has started."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.stores.parquet_job", home, json.dumps(conf)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=ROOT,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
+    with started("parquet_job", home, json.dumps(conf)) as process:
         s3.forget()
         wanted = rng.randint(1, 150)
         eventually(
             lambda: len(s3.requests()) >= wanted or process.poll() is not None, "its requests"
         )
-    finally:
-        process.kill()
-        process.communicate(timeout=PATIENCE)

@@ -26,10 +26,8 @@ def place(request: pytest.FixtureRequest, spark: SparkSession) -> Place:
 
 
 def test_of_two_processes_exactly_one_goes_on(
-    spark: SparkSession, place: Place, tmp_path: Path, s3_conf: dict[str, str]
+    spark: SparkSession, place: Place, out: Path, s3_conf: dict[str, str]
 ) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
     with job(place, out, s3_conf) as other:
         eventually(lambda: len(place.entries("commits")) > 1, "two batches there")
         mine = writer_to(out, spark, Numbers(1_000_000, at_most=1), place.location).start()

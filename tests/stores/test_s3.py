@@ -15,18 +15,6 @@ from tests.stores.places import OnS3, finish_and_check, job
 from tests.streams import Numbers, eventually
 
 
-@pytest.fixture
-def place(s3: S3Server) -> OnS3:
-    return OnS3(s3)
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    return folder
-
-
 def test_a_steady_batch_makes_three_requests(
     spark: SparkSession, s3: S3Server, place: OnS3, out: Path
 ) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 from penstock import StreamingQueryException, write_stream
-from penstock.checkpoint.store_lock import CHANGING, RUNNING
+from penstock.checkpoint.store_lock import CHANGED, CHANGING, RUNNING
 from penstock.checkpoint.tools.activity import exclusive
 from penstock.checkpoint.tools.locations import location_of
 from penstock.cli.main import app
@@ -34,18 +34,6 @@ def credentials(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "something")
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-
-
-@pytest.fixture
-def place(s3: S3Server) -> OnS3:
-    return OnS3(s3)
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    return folder
 
 
 def run(*words: object, code: int = 0) -> str:
@@ -92,7 +80,7 @@ def test_a_stateful_checkpoint_is_rewound_and_continued(
         assert place.entries("offsets")[-1] == 1
         assert json_of("verify", place.location)["willRestart"]
         run("undo", place.location, "--yes", "--stopped")
-        assert set(s3.keys(f"{place.prefix}/")) == before
+        assert set(s3.keys(f"{place.prefix}/")) == before | {f"{place.prefix}/{CHANGED}"}
         run("rewind", place.location.replace("s3a:", "s3:"), "--to", 1, "--yes", "--stopped")
         other = "penstock" if engine == "spark" else "spark"
         for number, continuing in enumerate((engine, other)):

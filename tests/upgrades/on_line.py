@@ -18,18 +18,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.api.quiet_session import quiet_session
-from penstock.spark.jvm.lines import line_of, version_number
+from penstock.spark.jvm.lines import version_number
 from tests.differential.compare import differences
 from tests.differential.failures.observe import without_varying_parts
 from tests.differential.inputs import arrive
 from tests.differential.program import Aspect, Program
 from tests.differential.programs import PROGRAMS
 from tests.differential.runs import Engine, Observation, Run, prepare
+from tests.installed_spark import installed_line
 
 ROUNDS = 2
 _NAMES = {
@@ -188,7 +188,7 @@ def _of_line(line: str) -> Sequence[Program]:
 
 
 def main(step: str, root: Path, lines: Sequence[str]) -> None:
-    line = line_of(pyspark.__version__).name
+    line = installed_line().name
     conf = {"spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "UTC"}
     spark = quiet_session("upgrades", root / f"{step}-{line}.log", conf, short_lived=True)
     try:
