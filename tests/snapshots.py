@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from penstock.engine.read_limit import LimitUnit
+from penstock.engine.source_pace import PaceReason, SourcePace
 from penstock.engine.watermark import WatermarkOperator
 from penstock.observe.histogram import Histogram
 from penstock.observe.snapshot import BatchSnapshot, QuerySnapshot, SourceSnapshot, Totals
@@ -81,3 +84,10 @@ def snapshot(**changes: Any) -> QuerySnapshot:
         "batches": tuple(batch(number) for number in range(8)),
     }
     return QuerySnapshot(**(values | changes))
+
+
+def paced() -> QuerySnapshot:
+    """The query of `snapshot` with a pace of ten seconds."""
+    query = snapshot()
+    pace = SourcePace(10_000, 1200, LimitUnit.ROWS, PaceReason.GROW)
+    return replace(query, sources=(replace(query.sources[0], pace=pace), *query.sources[1:]))

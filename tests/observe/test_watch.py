@@ -21,7 +21,7 @@ from penstock.observe.watch import Watch, default_view, watch, watch_query
 from penstock.observe.watch_html import HtmlView, html_table
 from penstock.observe.watch_views import LinesView, TableView, View, table
 from penstock.observe.watermark_report import make_report
-from tests.snapshots import batch, snapshot, watermark
+from tests.snapshots import batch, paced, snapshot, watermark
 
 PATIENCE = 30
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -145,6 +145,19 @@ def test_lines_show_watermark_and_state_with_the_last_batch_only() -> None:
     assert first == "penstock: clicks batch 0: 1000 rows in 102 ms"
     assert "watermark 2023-11-14 21:56:40Z, watermark held back by clicked_at" in second
     assert second.endswith("state 5 rows, 100 B")
+
+
+def test_every_view_shows_the_pace_of_a_query_that_has_one() -> None:
+    text = "pace 10.0 s, limit 1200 rows (grow)"
+    shown = paced()
+    assert f"clicks: {text}" in rendered(shown)
+    assert text in html_table([shown])
+    stream = io.StringIO()
+    LinesView(stream).show([shown])
+    first, *_, last = [line for line in stream.getvalue().splitlines() if " batch " in line]
+    assert text in last
+    assert "pace" not in first
+    assert "limit" not in rendered(snapshot()) + html_table([snapshot()])
 
 
 def test_a_notebook_shows_a_snapshot_and_escapes_it() -> None:

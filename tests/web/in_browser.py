@@ -8,7 +8,7 @@ import pytest
 
 from penstock import QuerySnapshot
 from penstock.web.server import WebServer
-from tests.snapshots import batch, snapshot, watermark
+from tests.snapshots import batch, paced, snapshot, watermark
 from tests.web.chromium import Browser, Tab, running_browser
 
 LIVE = "document.getElementById('link').textContent === 'live'"
@@ -68,6 +68,18 @@ def test_the_page_shows_the_queries(tab: Tab, server: WebServer) -> None:
         assert part in text
     assert tab.run("document.querySelectorAll('section svg g rect').length") > 8 * 5
     assert "addBatch 70 ms" in tab.run("document.querySelector('section svg title').textContent")
+
+
+def test_the_page_shows_the_pace_of_a_query_that_has_one(
+    tab: Tab, server: WebServer, program: Program
+) -> None:
+    tab.open(server.address)
+    tab.wait_for(LIVE)
+    assert tab.run("document.querySelector('svg .target')") is None
+    program.queries = [paced()]
+    tab.wait_for("document.body.innerText.includes('1,200 rows (grow)')")
+    assert "102 ms of 10.0 s" in tab.text()
+    assert tab.run("document.querySelector('svg .target title').textContent") == "pace: 10.0 s"
 
 
 def test_the_page_updates_when_the_queries_change(

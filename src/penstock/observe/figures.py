@@ -76,6 +76,18 @@ def blocker(snapshot: QuerySnapshot) -> str | None:
     return f"watermark held back by {entry.label}{why}"
 
 
+def pace(snapshot: QuerySnapshot) -> str | None:
+    """The target of `pace()` and the read limits of the last batch, with the reason of each.
+
+    None without `pace()`: `pace 10.0 s, limit 1200 rows (grow)`.
+    """
+    paces = [source.pace for source in snapshot.sources if source.pace is not None]
+    if not paces:
+        return None
+    limits = (f"limit {count(p.limit)} {p.unit.value} ({p.reason.value})" for p in paces)
+    return ", ".join((f"pace {duration(paces[0].target_ms)}", *limits))
+
+
 def phase_shares(phases: Mapping[str, int], width: int) -> list[tuple[str, int]]:
     """The phases in order, each with the number of cells it takes of a bar `width` cells wide.
 

@@ -123,7 +123,8 @@ def _bar(snapshot: QuerySnapshot) -> str:
 
 
 def _notes(snapshot: QuerySnapshot) -> str:
-    notes = [note for note in (figures.blocker(snapshot), snapshot.error) if note is not None]
+    candidates = (figures.pace(snapshot), figures.blocker(snapshot), snapshot.error)
+    notes = [note for note in candidates if note is not None]
     return "".join(f"<div><b>{escape(snapshot.label)}</b>: {escape(note)}</div>" for note in notes)
 
 

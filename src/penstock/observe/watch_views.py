@@ -144,6 +144,8 @@ def bar(snapshot: QuerySnapshot) -> Text:
 
 def _notes(snapshot: QuerySnapshot) -> list[Text]:
     notes = [_sink_line(snapshot, sink) for sink in snapshot.sinks]
+    if (pace := figures.pace(snapshot)) is not None:
+        notes.append(Text(f"{snapshot.label}: {pace}", style="dim"))
     if (blocker := figures.blocker(snapshot)) is not None:
         notes.append(Text(f"{snapshot.label}: {blocker}", style="yellow"))
     if snapshot.restarts:
@@ -195,11 +197,13 @@ class LinesView(View):
 
 
 def _line(snapshot: QuerySnapshot, batch: BatchSnapshot) -> str:
-    """The text of a batch; lag, watermark and state are added for the last batch only."""
+    """The text of a batch; pace, lag, watermark and state are added for the last batch only."""
     parts = [f"{batch.input_rows} rows in {figures.duration(batch.duration_ms)}"]
     if batch.output_rows is not None:
         parts.append(f"{batch.output_rows} rows out")
     if batch is snapshot.batches[-1]:
+        if (pace := figures.pace(snapshot)) is not None:
+            parts.append(pace)
         if snapshot.lag is not None:
             parts.append(f"lag {figures.lag(snapshot)}")
         if snapshot.watermark is not None:
