@@ -97,7 +97,7 @@ class LocalFiles(CheckpointFiles):
         """
         for folder, _, names in os.walk(self._root / directory):
             for name in names:
-                if name.startswith(".") and name.endswith(".crc"):
+                if is_twin(name):
                     _unlink(Path(folder) / name)
 
     @staticmethod
@@ -142,6 +142,16 @@ def twin_of(path: P) -> P:
     If it is left behind when the file is deleted, Hadoop rejects the next file of that name.
     """
     return path.with_name(f".{path.name}.crc")
+
+
+def is_twin(name: str) -> bool:
+    """Whether a file name is that of a checksum file."""
+    return name.startswith(".") and name.endswith(".crc")
+
+
+def file_of(twin: P) -> P:
+    """The file that a checksum file belongs to, whether it exists or not."""
+    return twin.with_name(twin.name[1 : -len(".crc")])
 
 
 def _unlink(path: Path) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.checkpoint.commit_log import CommitMetadata, StateUniqueIds
+from penstock.checkpoint.local_files import is_twin
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.own_files import REPARTITION
 from penstock.checkpoint.paths import files_below
@@ -255,6 +256,5 @@ def _names(root: Path, *, twins: bool = False) -> set[str]:
     return {
         Path(str(path)).relative_to(root).as_posix()
         for path in files_below(root / "state")
-        if not path.name.endswith(".tmp")
-        and (twins or not (path.name.startswith(".") and path.name.endswith(".crc")))
+        if not path.name.endswith(".tmp") and (twins or not is_twin(path.name))
     }

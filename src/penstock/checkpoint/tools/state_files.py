@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from penstock.checkpoint.local_files import file_of, is_twin
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.tools.state_schema import has_no_key
 
@@ -220,7 +221,7 @@ class StateFiles:
 
 def _later_metadata(directory: CheckpointPath, first_batch: int) -> Iterable[CheckpointPath]:
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        digits = path.name.removeprefix(".").removesuffix(".crc")
+        digits = (file_of(path) if is_twin(path.name) else path).name
         if digits.isdigit() and int(digits) >= max(first_batch, 1):
             yield path
 

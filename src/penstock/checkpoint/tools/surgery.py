@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.checkpoint.commit_log import CommitMetadata
+from penstock.checkpoint.local_files import file_of
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.store_path import StorePath
@@ -197,7 +198,7 @@ def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> 
     changes = []
     for log, newest in last.items():
         for twin in sorted(log.glob(".*.crc")) if log.is_dir() else ():
-            file = twin.with_name(twin.name[1 : -len(".crc")])
+            file = file_of(twin)
             number = number_of(file)
             if number is not None and number > newest and not file.exists():
                 changes.append(Change(Kind.DELETE, view.relative(twin)))

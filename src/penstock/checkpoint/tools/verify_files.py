@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from penstock.checkpoint.local_files import file_of, is_twin
 from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.paths import CheckpointPath, files_below, opened
 from penstock.checkpoint.store_path import StorePath
@@ -27,8 +28,8 @@ _IGNORES = "ignores it"
 
 def check_checksums(view: CheckpointView) -> Iterator[Finding]:
     """Checksum files that do not match their file, or whose file does not exist."""
-    for twin in _named(view, lambda name: name.startswith(".") and name.endswith(".crc")):
-        file = twin.with_name(twin.name[1 : -len(".crc")])
+    for twin in _named(view, is_twin):
+        file = file_of(twin)
         if not file.exists():
             yield _orphan(view, file, twin)
         elif (why := disagreement(file, twin)) is not None:
