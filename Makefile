@@ -25,8 +25,8 @@ CONSTRAINTS := $(firstword $(wildcard constraints-$(SPARK).txt) constraints.txt)
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PIP := $(BIN)/python $(INSTALL)
 PYSPARK := $(if $(SPARK),'pyspark==$(SPARK).*' setuptools)
-COVERAGE := $(if $(SPARK),,--cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch \
-	--cov-report=term --cov-fail-under=95)
+PURE := tests/engine tests/checkpoint
+COVERAGE := --cov=src/penstock/engine --cov=src/penstock/checkpoint --cov-branch --cov-report=term --cov-fail-under=95
 PARALLEL := -n $(WORKERS) --dist worksteal
 WHICH_JAVA := $(BIN)/python -c 'from penstock.spark.jvm.java_home import find_java; print("Java:", find_java().description)'
 
@@ -50,7 +50,12 @@ check: setup ## lint, formatting, types, import contracts
 	$(BIN)/lint-imports
 
 test: setup ## all tests but the slow ones, with branch coverage of engine and checkpoint
-	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) --durations=25 $(ARGS)
+ifeq ($(SPARK)$(ARGS),)  # coverage in a run of its own: tracing slows down all tests of the run
+	$(BIN)/python -m pytest $(PARALLEL) $(COVERAGE) $(PURE)
+	$(BIN)/python -m pytest $(PARALLEL) --durations=25 $(addprefix --ignore=,$(PURE))
+else
+	$(BIN)/python -m pytest $(PARALLEL) --durations=25 $(ARGS)
+endif
 
 test-all: setup ## all tests, with every program of the differential suite, every round trip
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)

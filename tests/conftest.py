@@ -26,16 +26,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Measure coverage of engine and checkpoint in their own tests: tracing slows the others."""
-    if config.getoption("no_cov"):
-        return
-    measured = [Path(__file__).parent / folder for folder in ("engine", "checkpoint")]
-    for item in items:
-        if not any(item.path.is_relative_to(folder) for folder in measured):
-            item.add_marker(pytest.mark.no_cover)
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what the installed line of Spark does not have: `pytest.mark.since("4.1", "what")`.
 

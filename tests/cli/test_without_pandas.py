@@ -114,7 +114,7 @@ def test_a_program_that_needs_none_of_them_runs(tmp_path: Path, without: dict[st
     "program",
     [
         pytest.param(PANDAS, id="pandas"),
-        pytest.param(STATE, id="state", marks=pytest.mark.since("4.0", "transformWithState")),
+        pytest.param(STATE, id="state", marks=pytest.mark.since("4.1", "transformWithState")),
     ],
 )
 def test_a_program_that_needs_them_fails_with_the_error_of_pyspark(
