@@ -1,8 +1,8 @@
 """What is in a checkpoint at each moment of a query's life, on both engines.
 
 Compared is the list of all files and directories. Left out is what Penstock adds (`.penstock`) or
-does without on a local disk: the checksum files of Hadoop (`.*.crc`). The versions of the state,
-which a thread of the state stores removes in its own time, are compared before any may go.
+does without on a local disk: the checksum files of Hadoop (`.*.crc`). The versions of the state
+are compared before a thread of the state stores, in its own time, writes or removes any.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.differential.runs import Engine
 Tree = list[str]
 RETAINED = 2
 BATCHES = 10
-STATE_VERSION = re.compile(r"^state/.*/\d+\.\w+$")
+STATE_VERSION = re.compile(r"^state/.*/(\d+\.\w+|\.\d+\.\w+\..+\.tmp)$")
 
 
 def tree(root: Path) -> Tree:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.pace_controller import HELD_WITHIN, MOST_GROWTH, PaceController
@@ -23,7 +23,7 @@ def durations(cost: Cost, batches: int, *, first: int = 1000) -> list[float]:
     size, taken = first, []
     for number in range(batches):
         taken.append(cost(number, size))
-        size = max(int(size * controller.observe(size, taken[-1])), 1)
+        size = max(round(size * controller.observe(size, taken[-1])), 1)
     return taken
 
 
@@ -54,6 +54,7 @@ def test_batches_are_near_the_target_though_the_cost_changes_tenfold(
     factor=st.sampled_from([0.1, 10.0]),
     seed=st.integers(),
 )
+@example(fixed=0.0, wanted=50.0, factor=10.0, seed=132507800)  # 5 rows: 4 are too few
 def test_this_holds_for_every_cost_and_with_noise(
     fixed: float, wanted: float, factor: float, seed: int
 ) -> None:

@@ -109,7 +109,7 @@ class _Paced:
             self._warn_of_excess(read)
         had_more = read >= _TAKEN_SHARE * self.size
         used = min(read, self.size)
-        wanted = max(int(used * factor), 1)
+        wanted = max(round(used * factor), 1)
         if factor < 1 and read:
             self.reason = PaceReason.SHRINK
             self._set(wanted)
