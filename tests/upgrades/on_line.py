@@ -146,9 +146,9 @@ def begin(spark: SparkSession, root: Path, line: str) -> None:
 
 
 def go_on(spark: SparkSession, root: Path, after: str, before: str) -> Iterator[Continuation]:
-    """Continue the programs of a line on this one."""
+    """Continue the programs of a line on this one: those that both can run."""
     is_later = version_number(after) >= version_number(before)
-    for program in _of_line(before):
+    for program in _of_line(min(before, after, key=version_number)):
         query = Query(program, spark, root)
         expected: dict[bool, Found] = {}
         always: dict[bool, Found] = {}
