@@ -18,7 +18,7 @@
     │   ├── CheckpointInUseError        a command on a checkpoint that a query may be using
     │   └── SurgeryRefusedError         a command that would lose data or break the checkpoint
     ├── ExecutionError                  the engine cannot run what it was given
-    │   ├── UnknownTriggerError
+    │   ├── UnknownTriggerError         also a TypeError
     │   ├── UnknownSinkError
     │   ├── InvalidBatchError           a source returned something else than the data of one batch
     │   ├── SinkFailedError             one of many sinks failed in a batch
@@ -159,8 +159,8 @@ class ExecutionError(PenstockError):
     """The engine cannot run what it was given."""
 
 
-class UnknownTriggerError(ExecutionError):
-    """The trigger is of an unknown type."""
+class UnknownTriggerError(ExecutionError, TypeError):
+    """The trigger is of an unknown type. PySpark raises a TypeError for `trigger("5 seconds")`."""
 
 
 class UnknownSinkError(ExecutionError):
