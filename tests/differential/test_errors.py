@@ -29,6 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 BEGIN, END = "<!-- errors: begin -->", "<!-- errors: end -->"
 LISTS_OF_CONDITIONS = ("error/error-conditions.json", "error/error-classes.json")
 BATCH_FUNCTION_ERROR = "FOREACH_BATCH_USER_FUNCTION_ERROR"
+FOREACH_ERROR = "FOREACH_USER_FUNCTION_ERROR"
 
 
 CORE = {
@@ -99,6 +100,9 @@ def compare(of_spark: Seen, of_penstock: Seen) -> None:
     assert of_spark.status == theirs.parameters["message"]
     if _is_of_batch_function(theirs.parameters["message"]):
         return  # Spark's cause is a py4j error, Penstock's the exception of the function
+    if theirs.parameters["message"].startswith(f"[{FOREACH_ERROR}]"):  # before Spark 4.2
+        assert of_penstock.cause.kind == "PythonException"  # Spark's is an UnknownException
+        return
     assert of_penstock.cause.kind == of_spark.cause.kind
     if of_spark.cause.kind == "UnknownException":  # without the condition of the Java exception
         assert of_penstock.cause.condition == of_spark.told_listeners

@@ -41,7 +41,10 @@ _SIGNS_OF_ANOTHER = (
 _BATCH_FUNCTION_ERROR = "FOREACH_BATCH_USER_FUNCTION_ERROR"
 _PROXY_ERROR = "An exception was raised by the Python Proxy. Return Message: "
 _MARK = "_penstock_of_batch_function"
-_FAILED_JOB = re.compile(r"[\w.]+: (?P<message>.*?\n\nDriver stacktrace:)\n\tat ", re.DOTALL)
+_THROWN = re.compile(r"[\w.$]+: (?P<message>.*?\n\nDriver stacktrace:|.*?)\n\tat ", re.DOTALL)
+"""Of a JVM stack trace. The message of a failed job, which ends like that, has one of its own."""
+
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]*)\] ")
 
 
 @contextlib.contextmanager
@@ -173,12 +176,12 @@ def error_message(error: BaseException, line: SparkLine) -> str:
 
 
 def _message_in(stack_trace: str) -> str | None:
-    """Extract the message of a failed job from its JVM stack trace.
+    """Extract the message of the exception that the JVM has thrown from its stack trace.
 
-    For a Python error, PySpark before 4.2 keeps the stack trace, but neither the exception nor its
-    message.
+    If a Python worker is the cause, PySpark before 4.2 keeps the stack trace, but neither the
+    exception nor its message: it has those of the cause.
     """
-    found = _FAILED_JOB.match(stack_trace)
+    found = _THROWN.match(stack_trace)
     return found["message"] if found else None
 
 
@@ -223,10 +226,13 @@ def error_class(error: BaseException, line: SparkLine) -> str | None:
         return _BATCH_FUNCTION_ERROR if line.has_batch_function_error else None
     if isinstance(error, PenstockError):
         return None if error.condition is None else error.condition.name
+    if isinstance(error, CapturedException) and error._origin is None:
+        found = _CONDITION.match(_message_in(stack_of(error) or "") or "")
+        return found["name"] if found else None
     holder: Any = error.java_exception if isinstance(error, Py4JJavaError) else error
     with contextlib.suppress(Exception):
-        found = condition_of(holder)
-        return found if isinstance(found, str) else None
+        condition = condition_of(holder)
+        return condition if isinstance(condition, str) else None
     return None
 
 
