@@ -193,9 +193,13 @@ class Run:
         return found
 
     def state_files(self) -> dict[str, str]:
-        """The files of state, with their contents where these are the same in every run."""
+        """The files of state, with their contents where these are the same in every run.
+
+        Without the `.sst` files of RocksDB, whose numbers depend on its background threads.
+        """
         directory = self.checkpoint / "state"
-        files = (f for f in directory.rglob("*") if f.is_file() and f.suffix != ".crc")
+        left_out = (".crc", ".sst")
+        files = (f for f in directory.rglob("*") if f.is_file() and f.suffix not in left_out)
         return {
             _FILE_ID.sub("_", str(file.relative_to(directory))): (
                 file.read_bytes().hex() if file.suffix == ".delta" else ""

@@ -2,8 +2,8 @@
 
 Every line runs the first round of some programs on Spark's engine and on Penstock. Then every line
 continues the checkpoints of all lines on either engine, after a commit and in the middle of a
-batch. On a later line a query has to go on, with the rows of one that has always run there. On an
-earlier line Penstock has to go on if Spark does, and to refuse what Spark refuses with its error.
+batch. Penstock has to go on if Spark does, and to refuse what Spark refuses with its error. On a
+later line a query that goes on has to have the rows of one that has always run there.
 ONLY="3.5 4.3" takes those lines alone. Every line has its own environment (`make setup SPARK=...`).
 """
 

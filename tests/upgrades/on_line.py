@@ -71,8 +71,8 @@ ROUTES = tuple(Route(a, b, c) for a in Engine for b in Engine for c in (True, Fa
 class Continuation:
     """A program that goes on: the text of its error if it was refused, and what is not as expected.
 
-    On a later line it has to go on, with the rows of a query that has always run on that line. On
-    an earlier line Penstock has to do what Spark does.
+    Penstock has to do what Spark does. If a query goes on on a later line, it has to have the rows
+    of one that has always run there.
     """
 
     program: str
@@ -157,17 +157,22 @@ def go_on(spark: SparkSession, root: Path, after: str, before: str) -> Iterator[
             if route.committed not in expected:  # Spark to Spark comes first
                 expected[route.committed] = found
                 always[route.committed] = query.go_on(after, route) if is_later else found
-            wrong = _wrong(expected[route.committed], found) or (
-                _lost(always[route.committed], found) if is_later else ""
-            )
+            wrong = _wrong(expected[route.committed], found)
+            if is_later and not wrong:
+                wrong = _lost(always[route.committed], found)
             refused = found if isinstance(found, str) else ""
             yield Continuation(program.name, before, after, str(route), refused, wrong)
 
 
 def _lost(always: Found, found: Found) -> str:
-    """What is wrong with the rows of a query that came from an earlier line."""
-    if isinstance(found, str) or isinstance(always, str):
-        return "refused on a later line"
+    """What is wrong with the rows of a query that came from an earlier line.
+
+    Nothing if it was refused: then Spark refuses it too.
+    """
+    if isinstance(found, str):
+        return ""
+    if isinstance(always, str):
+        return f"goes on, but not if it has always run on this line: {always}"
     rows = ({Aspect.ROWS: seen[Aspect.ROWS]} for seen in (always, found))
     return differences("always on this line", next(rows), "this", next(rows))
 
