@@ -79,7 +79,7 @@ def blocker(snapshot: QuerySnapshot) -> str | None:
 def pace(snapshot: QuerySnapshot) -> str | None:
     """The target of `pace()` and the read limits of the last batch, with the reason of each.
 
-    None without `pace()`: `pace 10.0 s, limit 1200 rows (grow)`.
+    For example `pace 10.0 s, limit 1200 rows (grow)`. None for a query without `pace()`.
     """
     paces = [source.pace for source in snapshot.sources if source.pace is not None]
     if not paces:
