@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -65,6 +65,7 @@ class Route(NamedTuple):
 
 
 ROUTES = tuple(Route(a, b, c) for a in Engine for b in Engine for c in (True, False))
+"""Every way to go on. The first two are Spark to Spark."""
 
 
 @dataclass(frozen=True)
@@ -145,23 +146,35 @@ def begin(spark: SparkSession, root: Path, line: str) -> None:
             Query(program, spark, root).begin(line, engine)
 
 
-def go_on(spark: SparkSession, root: Path, after: str, before: str) -> Iterator[Continuation]:
-    """Continue the programs of a line on this one: those that both can run."""
-    is_later = version_number(after) >= version_number(before)
-    for program in _of_line(min(before, after, key=version_number)):
+def go_on(
+    spark: SparkSession, root: Path, after: str, lines: Sequence[str]
+) -> Iterator[Continuation]:
+    """Continue the programs of each line on this one: those that both can run."""
+    for program in _of_line(after):
         query = Query(program, spark, root)
-        expected: dict[bool, Found] = {}
-        always: dict[bool, Found] = {}
-        for route in ROUTES:
-            found = query.go_on(before, route)
-            if route.committed not in expected:  # Spark to Spark comes first
-                expected[route.committed] = found
-                always[route.committed] = query.go_on(after, route) if is_later else found
-            wrong = _wrong(expected[route.committed], found)
-            if is_later and not wrong:
-                wrong = _lost(always[route.committed], found)
-            refused = found if isinstance(found, str) else ""
-            yield Continuation(program.name, before, after, str(route), refused, wrong)
+        always = {route.committed: query.go_on(after, route) for route in ROUTES[:2]}
+        for before in lines:
+            if program in _of_line(before):
+                yield from _continued(query, before, after, always)
+
+
+def _continued(
+    query: Query, before: str, after: str, always: Mapping[bool, Found]
+) -> Iterator[Continuation]:
+    """Continue a program of one line on another by every route.
+
+    `always` is what it leaves if Spark begins it and goes on on the second line.
+    """
+    is_later = version_number(after) >= version_number(before)
+    expected: dict[bool, Found] = {}
+    for route in ROUTES:
+        found = query.go_on(before, route)
+        expected.setdefault(route.committed, found)  # Spark to Spark comes first
+        wrong = _wrong(expected[route.committed], found)
+        if is_later and not wrong:
+            wrong = _lost(always[route.committed], found)
+        refused = found if isinstance(found, str) else ""
+        yield Continuation(query.program.name, before, after, str(route), refused, wrong)
 
 
 def _lost(always: Found, found: Found) -> str:
@@ -200,7 +213,7 @@ def main(step: str, root: Path, lines: Sequence[str]) -> None:
         if step == "begin":
             begin(spark, root, line)
             return
-        found = [done for before in lines for done in go_on(spark, root, line, before)]
+        found = list(go_on(spark, root, line, lines))
         (root / f"{line}.json").write_text(json.dumps([asdict(done) for done in found]))
     finally:
         spark.stop()
