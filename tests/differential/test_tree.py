@@ -118,7 +118,9 @@ class Life:
         return found
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(
+    "name", ["stateless", "windowed", pytest.param("joined", marks=pytest.mark.extended)]
+)
 def test_the_files_of_a_checkpoint_are_those_of_spark_at_every_moment(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:

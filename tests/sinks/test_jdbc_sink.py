@@ -23,3 +23,9 @@ class TestOnDerby(JdbcContract):
         self, session: SparkSession, tables: Tables
     ) -> None:
         super().test_a_crash_at_any_point_changes_nothing(session, tables)
+
+    @pytest.mark.extended
+    def test_a_crash_at_the_points_of_many_sinks_changes_nothing(
+        self, session: SparkSession, database: Database
+    ) -> None:
+        super().test_a_crash_at_the_points_of_many_sinks_changes_nothing(session, database)

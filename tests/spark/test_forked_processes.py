@@ -98,13 +98,18 @@ def state_paths_of_chmod(tmp_path: Path, *arguments: str) -> list[str]:
     ]
 
 
-def test_none_for_state_in_any_application_of_a_process(tmp_path: Path) -> None:
-    providers = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
-    paths = state_paths_of_chmod(tmp_path, "local[2]", "2", *providers)
+@pytest.mark.parametrize(
+    "provider",
+    [
+        "HDFSBackedStateStoreProvider",
+        pytest.param("RocksDBStateStoreProvider", marks=pytest.mark.extended),
+    ],
+)
+def test_none_for_state_in_any_application_of_a_process(provider: str, tmp_path: Path) -> None:
+    paths = state_paths_of_chmod(tmp_path, "local[2]", "2", provider)
     for number in ("0", "1"):
-        for provider in providers:
-            of_spark = f"spark/{provider}/{number}/"
-            assert [path for path in paths if path.startswith(of_spark)], of_spark
+        of_spark = f"spark/{provider}/{number}/"
+        assert [path for path in paths if path.startswith(of_spark)], of_spark
     assert [path for path in paths if path.startswith("penstock/")] == []
 
 

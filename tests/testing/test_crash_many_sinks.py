@@ -37,7 +37,8 @@ def files_of(work: Workspace) -> DataFrame:
     return work.spark.read.schema("n long").json(work.output).select(F.col("n"))
 
 
-SOME = ["after_computing", "before_named_sink", "before_sink_entry", "after_sink_entry"]
+SOME = ["before_sink_entry", "after_sink_entry"]
+"""Around the write of an entry; `make test-all` crashes at every point."""
 
 
 def test_a_sink_that_only_appends_gets_a_batch_twice_only_after_its_own_crash(
@@ -47,9 +48,6 @@ def test_a_sink_that_only_appends_gets_a_batch_twice_only_after_its_own_crash(
         two_sinks, INPUT, schema="n long", read_output=log_of, spark=session, points=SOME
     )
     assert {str(t.crashed_at): sorted(t.duplicates) for t in report.trials} == {
-        "after_computing:1": [],
-        "before_named_sink:1": [],
-        "before_named_sink:1:2": [],
         "before_sink_entry:1": [(3,), (4,), (5,)],
         "before_sink_entry:1:2": [],
         "after_sink_entry:1": [],

@@ -26,7 +26,9 @@ FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 Engine = Literal["spark", "penstock"]
 Batches = dict[int, list[tuple[Any, ...]]]
-both_engines = pytest.mark.parametrize("engine", ["spark", "penstock"])
+both_engines = pytest.mark.parametrize(
+    "engine", [pytest.param("spark", marks=pytest.mark.extended), "penstock"]
+)
 
 
 def writer_of(engine: Engine, df: DataFrame) -> Any:

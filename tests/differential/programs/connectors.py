@@ -149,7 +149,7 @@ PROGRAMS = (
         sink=FileSink("parquet", "start TIMESTAMP, sum LONG"),
         stateful=True,
     ),
-    Program("sink-json", events, EVENTS_ONLY, sink=FileSink("json", EVENTS)),
+    Program("sink-json", events, EVENTS_ONLY, sink=FileSink("json", EVENTS), extended=True),
     Program("sink-csv", events, EVENTS_ONLY, sink=FileSink("csv", EVENTS), extended=True),
     Program("sink-orc", events, EVENTS_ONLY, sink=FileSink("orc", EVENTS), extended=True),
     Program(

@@ -23,7 +23,7 @@ def within_watermark(source: Input) -> DataFrame:
 
 
 PROGRAMS = (
-    Program("dedup", for_ever, EVENTS_ONLY, stateful=True),
+    Program("dedup", for_ever, EVENTS_ONLY, stateful=True, extended=True),
     Program("dedup-with-watermark", with_watermark, EVENTS_ONLY, stateful=True),
     Program("dedup-within-watermark", within_watermark, EVENTS_ONLY, stateful=True),
     Program(

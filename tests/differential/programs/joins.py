@@ -68,7 +68,7 @@ def _joins() -> tuple[Program, ...]:
             within_ten_seconds(kind),
             EVENTS_AND_CLICKS,
             stateful=True,
-            extended=name in ("right", "semi", "full"),
+            extended=name != "left",
         )
         for name, kind in kinds.items()
     )

@@ -103,6 +103,8 @@ def _transforming(
     )
 
 
+ONE_PARTITION = {"spark.sql.shuffle.partitions": "1"}
+"""For programs that run often: every partition of every batch needs a Python worker."""
 FEW_BATCHES = {"spark.sql.streaming.minBatchesToRetain": "2"}
 NO_STATE_COMPARED = frozenset({Aspect.STATE})
 """For programs whose state contains the current time."""
@@ -121,6 +123,7 @@ PROGRAMS = (
         running_total("EventTimeTimeout"),
         EVENTS_ONLY,
         "update",
+        conf=ONE_PARTITION,
         stateful=True,
     ),
     Program(
@@ -133,7 +136,7 @@ PROGRAMS = (
         skip=NO_STATE_COMPARED,
         extended=True,
     ),
-    _transforming("value", transform("Total"), "total"),
+    _transforming("value", transform("Total"), "total", conf=ONE_PARTITION),
     _transforming("rows", transform("RowTotal", rows=True), "total", extended=True),
     _transforming("list-and-map", transform("History"), "values", "counts", extended=True),
     _transforming("event-timers", transform("Silence", "EventTime"), "total", extended=True),

@@ -112,8 +112,8 @@ LATE_CLICKS = {"events": EVENT_FILES[:3], "clicks": (None, *CLICK_FILES[:2])}
 
 PROGRAMS = (
     Program("projection", projection, EVENTS_ONLY),
-    Program("filter", filtered, EVENTS_ONLY),
-    Program("explode", exploded, EVENTS_ONLY),
+    Program("filter", filtered, EVENTS_ONLY, extended=True),
+    Program("explode", exploded, EVENTS_ONLY, extended=True),
     Program("python-udf", python_function, EVENTS_ONLY),
     Program("pandas-udf", pandas_function, EVENTS_ONLY),
     Program("map-in-pandas", map_in_pandas, EVENTS_ONLY, extended=True),
