@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pyspark.errors
 import pytest
+from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
 from penstock import StreamingQueryException, write_stream
 from penstock.api.exceptions import as_pyspark
-from penstock.errors import Condition, MalformedLogError, MissingMetadataError
+from penstock.errors import (
+    Condition,
+    MalformedLogError,
+    MissingMetadataError,
+    StreamFailedError,
+)
 from penstock.observe.observatory import snapshots
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.pyspark_api import HAS_CONDITIONS, condition_of
@@ -33,6 +39,21 @@ def test_a_converted_error_is_of_both_classes_and_keeps_its_attributes() -> None
     assert isinstance(both.__cause__, pyspark.errors.PySparkException)
     assert condition_of(both.__cause__) == "TORN"
     assert as_pyspark(both) is both
+
+
+def test_a_failed_query_raises_the_class_that_pyspark_raises() -> None:
+    """It has what programs read, also after the end of the JVM, which PySpark's class would ask."""
+    failure = StreamFailedError("It died.", {"message": "It died."}, "plan", "-", "-")
+    failure.__cause__ = ValueError("boom")
+    error = StreamingQueryException(failure)
+    assert isinstance(error, captured.StreamingQueryException)
+    assert isinstance(error, pyspark.errors.StreamingQueryException)
+    state = " SQLSTATE: XXKST\nplan" if HAS_CONDITIONS else ""
+    texts = (str(error), error.getMessage(), error._desc, error.desc)
+    assert set(texts) == {f"[STREAM_FAILED] It died.{state}"}
+    assert error.__cause__ is error._cause is error.cause is failure.__cause__
+    assert (condition_of(error), error.getQueryContext()) == ("STREAM_FAILED", [])
+    assert error.getMessageParameters() == {"message": "It died."}
 
 
 @pytest.mark.since("4.0", "conditions of errors about logs")

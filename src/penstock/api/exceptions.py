@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyspark.errors
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions import captured
 
 from penstock.errors import Condition, ExecutionError, PenstockError, StreamFailedError
 from penstock.spark.jvm.pyspark_api import HAS_CONDITIONS
+
+if TYPE_CHECKING:
+    from pyspark.errors import QueryContext  # since Spark 4.0
 
 _CONDITION = "STREAM_FAILED"
 _SQL_STATE = "XXKST"
 
 
-class StreamingQueryException(pyspark.errors.StreamingQueryException):
-    """The failure of a query: a subclass of PySpark's exception of the same name.
+class StreamingQueryException(captured.StreamingQueryException):
+    """The failure of a query: a subclass of PySpark's exceptions of the same name.
 
     Raised by `awaitTermination` and the other methods that wait for the query, and returned by
     `StreamingQuery.exception()`. `__cause__` is the original error, with its Python traceback if
@@ -27,17 +32,27 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     """
 
     def __init__(self, failure: StreamFailedError) -> None:
+        text = f"[{_CONDITION}] {failure}"
         if HAS_CONDITIONS:
-            message = f"{failure} SQLSTATE: {_SQL_STATE}\n{failure.debug}"
-        else:
-            message = f"[{_CONDITION}] {failure}"
-        super().__init__(message=message)
+            text += f" SQLSTATE: {_SQL_STATE}\n{failure.debug}"
+        PySparkException.__init__(self, message=text)  # that of the superclass asks the JVM
+        self._origin = None
+        # Programs read the message and the cause in these attributes: PySpark's exceptions have
+        # them, with or without an underscore.
+        self.__cause__ = failure.__cause__ and as_pyspark(failure.__cause__)
+        self._desc = self.desc = text
+        self._cause = self.cause = self.__cause__  # type: ignore[assignment]  # may be any error
         self._parameters = failure.parameters
         self.checkpoint = failure.checkpoint
         self.batch_id = failure.batch_id
         self.start_offset = failure.start_offset
         self.end_offset = failure.end_offset
-        self.__cause__ = failure.__cause__ and as_pyspark(failure.__cause__)
+
+    def __str__(self) -> str:
+        return self._desc
+
+    def getMessage(self) -> str:
+        return self._desc
 
     def getCondition(self) -> str:
         return _CONDITION
@@ -51,24 +66,8 @@ class StreamingQueryException(pyspark.errors.StreamingQueryException):
     def getMessageParameters(self) -> dict[str, str]:
         return self._parameters
 
-    # PySpark's own exceptions keep the message and the cause in these attributes, with or without
-    # an underscore, and programs read them.
-
-    @property
-    def _desc(self) -> str:
-        return str(self)
-
-    @property
-    def desc(self) -> str:
-        return str(self)
-
-    @property
-    def _cause(self) -> BaseException | None:
-        return self.__cause__
-
-    @property
-    def cause(self) -> BaseException | None:
-        return self.__cause__
+    def getQueryContext(self) -> list[QueryContext]:
+        return []
 
 
 class NameTakenError(ExecutionError, pyspark.errors.IllegalArgumentException):
