@@ -83,6 +83,7 @@ def test_the_example_of_many_sinks_runs() -> None:
     ]
 
 
+@pytest.mark.extended  # crashes between the steps of this sink are in every run of the suite
 def test_the_example_of_an_exactly_once_sink_runs() -> None:
     example = next(path for path in EXAMPLES if path.name == "exactly_once.py")
     ran = subprocess.run(

@@ -18,7 +18,7 @@ class TestOnDerby(JdbcContract):
     def database(self) -> Database:
         return DerbyInMemory()
 
-    @pytest.mark.extended  # examples/exactly_once.py, which has its own test, does the same
+    @pytest.mark.extended  # crashes between the steps of the sink are in every run of the suite
     def test_a_crash_at_any_point_changes_nothing(
         self, session: SparkSession, tables: Tables
     ) -> None:
