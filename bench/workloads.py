@@ -267,20 +267,20 @@ class Workload:
 
 
 WORKLOADS = {
-    "stateless": Workload(stateless, "small stateless batch", "trigger_ms", (0.40, 0.80)),
+    "stateless": Workload(stateless, "small stateless batch", "trigger_ms", (0.30, 0.70)),
     "overhead": Workload(stateless, "... without addBatch", "overhead_ms", (0.15, 0.50)),
-    "windowed": Workload(windowed, "windowed aggregation, HDFS-backed", "trigger_ms", (0.5, 0.95)),
+    "windowed": Workload(windowed, "windowed aggregation, HDFS-backed", "trigger_ms", (0.4, 0.80)),
     "rocksdb": Workload(
-        windowed, "windowed aggregation, RocksDB", "trigger_ms", (0.50, 0.95), ROCKSDB
+        windowed, "windowed aggregation, RocksDB", "trigger_ms", (0.40, 0.80), ROCKSDB
     ),
-    "join": Workload(join, "stream-stream join", "trigger_ms", (0.60, 0.95)),
+    "join": Workload(join, "stream-stream join", "trigger_ms", (0.45, 0.75)),
     "bulk": Workload(
-        bulk, "one bulk batch: rows per second", "rows_per_second", (0.97, 0.97), {}, True
+        bulk, "one bulk batch: rows per second", "rows_per_second", (1.0, 1.0), {}, True
     ),
-    "files": Workload(files, "small files, one per trigger", "total_s", (0.50, 0.90)),
-    "restart": Workload(restart, "restart with 100 batches", "restart_ms", (1.0, 1.0)),
+    "files": Workload(files, "small files, one per trigger", "total_s", (0.33, 0.80)),
+    "restart": Workload(restart, "restart with 100 batches", "restart_ms", (0.65, 0.90)),
     "many": Workload(
-        many, "many queries: batches per second", "batches_per_second", (2.0, 1.2), {}, True
+        many, "many queries: batches per second", "batches_per_second", (4.0, 1.4), {}, True
     ),
-    "idle": Workload(idle, "idle queries: CPU seconds", "cpu_seconds", (1.0, 1.0)),
+    "idle": Workload(idle, "idle queries: CPU seconds", "cpu_seconds", (0.2, 0.2)),
 }
