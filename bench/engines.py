@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock.api.quiet_session import quiet_session
+from penstock.spark.jvm.lines import line_of
 
 ENGINES = ("spark", "tuned", "penstock")
 """Spark by default; Spark that writes local files without checksums; Penstock by default."""
 
 TITLES = {"spark": "Spark", "tuned": "Spark tuned", "penstock": "Penstock"}
 
-_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
-
 _TUNED = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
-        f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+        line_of(pyspark.__version__).classes["FileSystemBasedCheckpointFileManager"].name
     ),
 }
 
