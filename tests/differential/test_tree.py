@@ -119,7 +119,8 @@ class Life:
 
 
 @pytest.mark.parametrize(
-    "name", ["stateless", "windowed", pytest.param("joined", marks=pytest.mark.extended)]
+    "name",
+    [pytest.param(n, marks=[pytest.mark.extended] if n == "joined" else []) for n in QUERIES],
 )
 def test_the_files_of_a_checkpoint_are_those_of_spark_at_every_moment(
     name: str, spark: SparkSession, tmp_path: Path

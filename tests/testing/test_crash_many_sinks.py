@@ -37,22 +37,31 @@ def files_of(work: Workspace) -> DataFrame:
     return work.spark.read.schema("n long").json(work.output).select(F.col("n"))
 
 
-SOME = ["before_sink_entry", "after_sink_entry"]
-"""Around the write of an entry; `make test-all` crashes at every point."""
+AROUND_THE_ENTRY: dict[str, list[tuple[int]]] = {
+    "before_sink_entry:1": [(3,), (4,), (5,)],
+    "before_sink_entry:1:2": [],
+    "after_sink_entry:1": [],
+    "after_sink_entry:1:2": [],
+}
+BEFORE_A_SINK: dict[str, list[tuple[int]]] = {
+    "after_computing:1": [],
+    "before_named_sink:1": [],
+    "before_named_sink:1:2": [],
+}
+"""Rows that are in the log twice, by the point of the crash."""
 
 
+@pytest.mark.parametrize(
+    "twice", [AROUND_THE_ENTRY, pytest.param(BEFORE_A_SINK, marks=pytest.mark.extended)]
+)
 def test_a_sink_that_only_appends_gets_a_batch_twice_only_after_its_own_crash(
-    session: SparkSession,
+    session: SparkSession, twice: dict[str, list[tuple[int]]]
 ) -> None:
+    points = sorted({crash.partition(":")[0] for crash in twice})
     report = crash_test(
-        two_sinks, INPUT, schema="n long", read_output=log_of, spark=session, points=SOME
+        two_sinks, INPUT, schema="n long", read_output=log_of, spark=session, points=points
     )
-    assert {str(t.crashed_at): sorted(t.duplicates) for t in report.trials} == {
-        "before_sink_entry:1": [(3,), (4,), (5,)],
-        "before_sink_entry:1:2": [],
-        "after_sink_entry:1": [],
-        "after_sink_entry:1:2": [],
-    }
+    assert {str(t.crashed_at): sorted(t.duplicates) for t in report.trials} == twice
     assert not any(trial.lost or trial.error for trial in report.trials)
 
 

@@ -1,7 +1,7 @@
 """`make upgrades`: checkpoints of each line of Spark go on on every other line, on both engines.
 
 Every line runs the first round of some programs on Spark's engine and on Penstock. Then every line
-continues the checkpoints of the other lines on either engine, after a commit and in the middle of a
+continues the checkpoints of all lines on either engine, after a commit and in the middle of a
 batch. Penstock has to go on if Spark does, and to refuse what Spark refuses with its error. On a
 later line a query that goes on has to have the rows of one that has always run there.
 ONLY="3.5 4.3" takes those lines alone. Every line has its own environment (`make setup SPARK=...`).

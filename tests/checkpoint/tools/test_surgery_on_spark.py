@@ -29,6 +29,7 @@ Batches = dict[int, list[tuple[Any, ...]]]
 both_engines = pytest.mark.parametrize(
     "engine", [pytest.param("spark", marks=pytest.mark.extended), "penstock"]
 )
+"""The engine that goes on after the operation: in `make test` Penstock, in `make test-all` both."""
 
 
 def writer_of(engine: Engine, df: DataFrame) -> Any:
