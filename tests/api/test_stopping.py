@@ -141,21 +141,65 @@ def test_a_stop_that_times_out_raises_with_the_status_of_the_query(
     assert not query.isActive
 
 
-def test_a_query_may_stop_itself(session: SparkSession, checkpoint: Path) -> None:
-    queries: list[StreamingQuery] = []
-    started = threading.Event()
+class StopsItself:
+    """A foreachBatch function that stops its own query in batch 1."""
 
-    def stop_at_one(df: DataFrame, batch_id: int) -> None:
-        assert started.wait(PATIENCE)
+    def __init__(self, *, catches: bool = False, **how: bool) -> None:
+        self.query: Any = None
+        self.started = threading.Event()
+        self.returned = False
+        self._catches = catches
+        self._how = how
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        assert self.started.wait(PATIENCE)
         if batch_id == 1:
-            queries[0].stop()
+            try:
+                self.query.stop(**self._how)
+                self.returned = True
+            except Exception:
+                if not self._catches:
+                    raise
 
-    writer = write_stream(read_stream(Numbers(1000, at_most=1), session)).foreachBatch(stop_at_one)
-    queries.append(writer.option("checkpointLocation", str(checkpoint)).start())
-    started.set()
-    assert queries[0].awaitTermination(60)
-    assert queries[0].exception() is None
+    def run(self, writer: Any, checkpoint: Path) -> None:
+        """Run a writer to this function with the options of a query that goes on."""
+        self.query = writer.foreachBatch(self).option("checkpointLocation", str(checkpoint)).start()
+        self.started.set()
+        assert self.query.awaitTermination(PATIENCE)
+        assert self.query.exception() is None
+
+
+ENGINES = ["penstock", pytest.param("spark", marks=pytest.mark.extended)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("catches", "commits"), [(False, [0]), (True, [0, 1])])
+def test_a_query_that_stops_itself_leaves_the_batch_as_with_spark(
+    session: SparkSession, checkpoint: Path, engine: str, catches: bool, commits: list[int]
+) -> None:
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    function = StopsItself(catches=catches)
+    function.run(rows.writeStream if engine == "spark" else write_stream(rows), checkpoint)
+    assert not function.returned
+    assert log_entries(checkpoint, "offsets") == [0, 1]
+    assert log_entries(checkpoint, "commits") == commits
+
+
+def test_a_query_that_stops_itself_gracefully_commits_the_batch(
+    session: SparkSession, checkpoint: Path
+) -> None:
+    function = StopsItself(graceful=True)
+    function.run(write_stream(read_stream(Numbers(1000, at_most=1), session)), checkpoint)
+    assert function.returned
     assert log_entries(checkpoint, "commits") == [0, 1]
+
+
+def test_a_batch_that_stops_its_query_is_no_failure_of_the_batch(
+    session: SparkSession, checkpoint: Path, tmp_path: Path
+) -> None:
+    writer = write_stream(read_stream(Numbers(1000, at_most=1), session))
+    StopsItself().run(writer.quarantine(str(tmp_path / "aside"), after=1), checkpoint)
+    assert list((checkpoint / ".penstock" / "failures").iterdir()) == []
 
 
 def test_a_stop_during_a_spark_job_of_foreach_batch_is_no_failure(

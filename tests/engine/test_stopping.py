@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
 
 from penstock.engine.events import QueryTerminatedEvent
+from penstock.engine.hooks import HookPoint, Hooks
 from penstock.engine.run_state import State
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
-from penstock.errors import QueryStopTimeoutError, StreamFailedError
+from penstock.errors import QueryStopTimeoutError, StoppedError, StreamFailedError
 from tests.engine.world import PATIENCE, Gate, World
 from tests.memory_world.session import InterruptedCallError
 
@@ -134,15 +136,51 @@ def test_a_batch_that_finishes_during_the_stop_is_the_last() -> None:
     assert query.failure is None
 
 
-def test_a_query_may_stop_itself() -> None:
+@pytest.mark.parametrize(("graceful", "commits"), [(False, []), (True, [0])])
+def test_a_query_may_stop_itself(graceful: bool, commits: list[int]) -> None:
     world = World()
     world.add_source("a", range(3))
     query = world.query()
-    world.plan.on_run = query.stop
+    world.plan.on_run = lambda: query.stop(graceful=graceful)
     query.start()
     assert query.await_termination(PATIENCE)
-    assert world.checkpoint.commit_log.list_batches() == [0]
+    assert query.failure is None
+    assert world.checkpoint.commit_log.list_batches() == commits
     assert world.session.cancelled == []
+
+
+def test_a_function_that_wraps_the_error_of_its_stop_has_not_failed() -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query()
+
+    def stop_and_wrap() -> None:
+        try:
+            query.stop()
+        except StoppedError as exc:
+            raise RuntimeError("the batch ended early") from exc
+
+    world.plan.on_run = stop_and_wrap
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert query.failure is None
+
+
+@pytest.mark.parametrize(
+    ("point", "commits"),
+    [(HookPoint.BEFORE_BATCH, []), (HookPoint.AFTER_SINK, []), (HookPoint.AFTER_COMMIT, [0])],
+)
+def test_a_hook_may_stop_the_query(point: HookPoint, commits: list[int]) -> None:
+    world = World()
+    world.add_source("a", range(3))
+    hooks = Hooks()
+    query = world.query(hooks=hooks)
+    hooks.add(point, lambda _: query.stop())
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert query.failure is None
+    assert world.checkpoint.commit_log.list_batches() == commits
+    assert [progress.batch_id for progress in query.reporter.recent_progress] == commits
 
 
 def test_an_interruption_without_a_stop_is_a_failure() -> None:
@@ -165,7 +203,8 @@ def test_another_error_during_a_stop_is_a_failure() -> None:
     query = world.query()
 
     def stop_and_fail() -> None:
-        query.stop()
+        with contextlib.suppress(StoppedError):
+            query.stop()
         raise ValueError("unrelated")
 
     world.plan.on_run = stop_and_fail

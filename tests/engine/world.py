@@ -21,6 +21,7 @@ from penstock.engine.clock import Clock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryEvent
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
+from penstock.engine.hooks import Hooks
 from penstock.engine.opening import open_checkpoint
 from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.quarantine import QuarantineRules
@@ -229,6 +230,7 @@ class World:
         pace_ms: int | None = None,
         on_terminated: Callable[[StreamExecution], None] | None = None,
         quarantine: QuarantineRules | None = None,
+        hooks: Hooks | None = None,
     ) -> StreamExecution:
         if on_terminated is not None:
             observers = [*observers, EndObserver(on_terminated)]
@@ -245,6 +247,7 @@ class World:
             options=options,
             observers=observers,
             quarantine=quarantine,
+            hooks=hooks,
         )
 
     def runtime(self, faults: FaultInjector = NO_FAULTS) -> QueryRuntime:

@@ -99,8 +99,8 @@ class RestartingQuery(StreamingQuery):
     def stop(self, *, graceful: bool = False, timeout: float | None = None) -> None:
         """Stop the query, or cancel its pending restart, and wait until it has terminated.
 
-        `timeout` covers the whole wait, including a restart that is in progress. Does not wait
-        when called on the thread of the run, for instance by a listener.
+        `timeout` covers the whole wait, including a restart that is in progress. On the
+        thread of the run it does not wait, and in a batch it raises StoppedError unless `graceful`.
         """
         began = time.monotonic()
         run = self._loop.request_stop()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.checkpoint import OffsetSeqMetadata
@@ -21,7 +22,7 @@ class BatchContext:
     `end_offsets` (its available offsets). `last_execution` is the execution of the previous batch;
     None for the first batch of a run. `sink_outcomes` is filled if the query has many sinks, `pace`
     if it is paced and this run has constructed the batch. `left_out` is the number of parts of each
-    source that are put aside.
+    source that are put aside. `is_running` holds until the batch is committed or given up.
     """
 
     batch_id: int = -1
@@ -30,6 +31,7 @@ class BatchContext:
     latest_offsets: StreamProgress = field(default_factory=StreamProgress)
     metadata: OffsetSeqMetadata = field(default_factory=OffsetSeqMetadata)
     is_current_batch_constructed: bool = False
+    is_running: bool = False
     last_execution: BatchExecution | None = None
     execution: BatchExecution | None = None
     output_rows: int | None = None
@@ -44,6 +46,15 @@ class BatchContext:
             self.start_offsets.get(source) != available
             for source, available in self.end_offsets.items()
         )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Context manager: the steps of the batch up to its commit."""
+        self.is_running = True
+        try:
+            yield
+        finally:
+            self.is_running = False
 
     def next(self) -> BatchContext:
         """The context of the batch after this one: it starts where this one ended."""

@@ -1,11 +1,21 @@
-"""Builds the error of a query that failed, with Spark's message."""
+"""Tells a failed query from a stopped one, and builds the error of the failed one."""
 
 from __future__ import annotations
 
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.error_text import shown
-from penstock.engine.seam import QueryIdentity, QueryPlan
-from penstock.errors import StreamFailedError
+from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
+from penstock.errors import StoppedError, StreamFailedError
+
+
+def is_of_stop(session: StreamSession, error: BaseException) -> bool:
+    """Whether an error, or one of its causes, is the result of stopping the query."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, StoppedError):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return session.is_interruption(error)
 
 
 def stream_failure(

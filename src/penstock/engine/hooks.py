@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from penstock.errors import StoppedError
+
 _logger = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ Hook = Callable[[BatchInfo], None]
 @dataclass
 class Hooks:
     """The hooks of a query. If a hook raises, the error is logged and the query continues; if
-    `strict`, the query fails with that error."""
+    `strict`, the query fails with that error. A hook may stop the query."""
 
     strict: bool = False
     _hooks: dict[HookPoint, list[Hook]] = field(default_factory=dict)
@@ -56,6 +58,8 @@ class Hooks:
         for hook in hooks:
             try:
                 hook(batch)
+            except StoppedError:
+                raise
             except Exception:
                 if self.strict:
                     raise

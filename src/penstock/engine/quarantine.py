@@ -13,6 +13,7 @@ from penstock.checkpoint.quarantine_log import BatchFailure, LeftOutPart, Quaran
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.batch_parts import BatchPart, SourcePart
 from penstock.engine.error_text import one_line
+from penstock.engine.failure import is_of_stop
 from penstock.engine.faults import FaultPoint
 from penstock.engine.left_out import (
     Keys,
@@ -27,7 +28,7 @@ from penstock.engine.narrowing import Trial, narrow
 from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest, PutAside, Trials
-from penstock.errors import CheckpointError, QuarantineError, StoppedError
+from penstock.errors import CheckpointError, QuarantineError
 
 _logger = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class Quarantine:
         return source_keys(self._runtime.plan.sources, self._runtime.source_ids)
 
     def _is_of_batch(self, error: BaseException) -> bool:
-        is_stop = isinstance(error, StoppedError) or self._runtime.session.is_interruption(error)
+        is_stop = is_of_stop(self._runtime.session, error)
         return not is_stop and not isinstance(error, CheckpointError)
 
     def _count(self, context: BatchContext, error: Exception) -> None:

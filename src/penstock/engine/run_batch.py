@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 
 from penstock.engine.batch_context import BatchContext
@@ -30,21 +29,29 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     9. The watermark advances, and the batch is written to the commit log.
     """
     _logger.debug("Running batch %s", context.batch_id)
-    runtime.call_hooks(HookPoint.BEFORE_BATCH, context)
-    quarantine = runtime.quarantine
-    # (0)
-    rest = None if quarantine is None else quarantine.rest_of(context)
-    with contextlib.nullcontext() if quarantine is None else quarantine.counting_failures(context):
-        execution = _write(runtime, context, rest)
-    runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
-    runtime.call_hooks(HookPoint.AFTER_SINK, context)
-    # (9)
-    with runtime.progress_lock:
-        runtime.watermark.update_watermark(execution.event_time_stats())
-        with runtime.reporter.report_time_taken("commitOffsets"):
-            _commit(runtime, context)
+    with context.running():
+        runtime.call_hooks(HookPoint.BEFORE_BATCH, context)
+        execution = _write_rest(runtime, context)
+        runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
+        runtime.call_hooks(HookPoint.AFTER_SINK, context)
+        # (9)
+        with runtime.progress_lock:
+            runtime.watermark.update_watermark(execution.event_time_stats())
+            with runtime.reporter.report_time_taken("commitOffsets"):
+                _commit(runtime, context)
     runtime.call_hooks(HookPoint.AFTER_COMMIT, context)
     _logger.debug("Completed batch %s", context.batch_id)
+
+
+def _write_rest(runtime: QueryRuntime, context: BatchContext) -> BatchExecution:
+    """Write the batch without what its quarantine, if there is one, leaves out."""
+    quarantine = runtime.quarantine
+    if quarantine is None:
+        return _write(runtime, context, None)
+    # (0)
+    rest = quarantine.rest_of(context)
+    with quarantine.counting_failures(context):
+        return _write(runtime, context, rest)
 
 
 def _write(runtime: QueryRuntime, context: BatchContext, rest: BatchPart | None) -> BatchExecution:

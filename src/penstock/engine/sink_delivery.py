@@ -11,6 +11,7 @@ from functools import partial
 from penstock.checkpoint.sink_entries import SinkEntry, SinkEntryLog
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.error_text import error_text, one_line
+from penstock.engine.failure import is_of_stop
 from penstock.engine.faults import FaultPoint
 from penstock.engine.named_sinks import NamedSink, SinkOutcome, SinkStatus, SinkWriter
 from penstock.engine.next_batch import concurrent_update
@@ -134,7 +135,7 @@ class SinkDelivery:
             try:
                 write(sink.name)
             except Exception as exc:
-                if runtime.session.is_interruption(exc):
+                if is_of_stop(runtime.session, exc):
                     raise
                 if attempts > sink.retries:
                     raise SinkFailedError(sink.name, batch_id, attempts, _brief(exc)) from exc

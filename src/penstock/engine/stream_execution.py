@@ -13,7 +13,7 @@ from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.ending import Ending
 from penstock.engine.events import QueryStartedEvent
-from penstock.engine.failure import stream_failure
+from penstock.engine.failure import is_of_stop, stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
 from penstock.engine.hooks import Hooks
 from penstock.engine.log_context import LogContext, enter_query, install_record_factory, leave_query
@@ -168,11 +168,17 @@ class StreamExecution:
         `graceful` the running batch is finished and committed first. The wait takes at most
         `timeout` seconds; if that is None, the current `spark.sql.streaming.stopTimeout`, where 0
         means no limit. Raises QueryStopTimeoutError after that. Stopping an ended query does
-        nothing.
+        nothing. On the query's own thread it does not wait; if a batch runs, for instance in
+        `foreachBatch`, it raises StoppedError unless `graceful`, to leave the batch as Spark does.
         """
         self.stop_at_boundary()
         if not graceful:
             self.life.terminate()
+            if self._thread.is_current and self._engine and self._engine.context.is_running:
+                raise StoppedError(
+                    f"Query {self.identity} was stopped by its own batch, which is not committed. "
+                    "To commit it, call stop(graceful=True)."
+                )
         if self._thread.is_alive and not self._thread.is_current:
             reason = f"Query {self.identity} was stopped"
             if not graceful:
@@ -256,7 +262,7 @@ class StreamExecution:
             self._initialize_and_run()
             self.reporter.update_status("Stopped")
         except BaseException as exc:
-            if not self.is_active and self._is_of_stop(exc):
+            if not self.is_active and is_of_stop(self._session, exc):
                 self.reporter.update_status("Stopped")
             else:
                 error_class = self._session.error_class(exc)
@@ -317,9 +323,6 @@ class StreamExecution:
         if plan.named_sinks:
             runtime.sinks = SinkDelivery(runtime, plan.named_sinks, self.life.terminating)
         return runtime
-
-    def _is_of_stop(self, exc: BaseException) -> bool:
-        return isinstance(exc, StoppedError) or self._session.is_interruption(exc)
 
     def _surroundings(self) -> Surroundings:
         wraps = self._session.settings.available_now_wrapper
