@@ -1,10 +1,12 @@
 """Durations of batches with `pace()` and with a fixed limit on Spark's engine, drawn in one plot.
 
     python -m bench.pace docs/images/pace.png
+    python -m tests.real.with_kafka -m bench.pace docs/images/pace-kafka.png
 
-Both read the same files. The sink takes a time for each row, which is ten times as long for the
-second part of the files. The fixed limit is right for the first part. The time is slept, so the
-shape of the plot does not depend on the machine.
+Both engines read the same rows, from files or, in the second form, from a Kafka topic. The sink
+takes a time for each row, which is ten times as long for the second part of the rows. The fixed
+limit is right for the first part. The time is slept, so the shape of the plot does not depend on
+the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib
 
@@ -28,23 +30,72 @@ import penstock
 from penstock.testing import quiet_session
 
 TARGET_SECONDS = 5.0
-ROWS_PER_FILE = 25
 SECONDS_PER_ROW = 0.002
 CHANGE = 10
-CHEAP_FILES = 2200
-DEAR_FILES = 220
-FIXED_LIMIT = 80
+CHEAP_ROWS = 55_000
+DEAR_ROWS = 5_500
+ROWS_PER_FILE = 25
+FIXED_ROWS = 2_000
+"""The fixed limit, in rows."""
+
+PARTITIONS = 2
+"""Of the Kafka topic."""
 
 Point = tuple[float, float]
 """When a batch ended, in seconds from the start, and how long it took."""
 
 
-def write_files(folder: Path) -> None:
-    folder.mkdir()
-    for number in range(CHEAP_FILES + DEAR_FILES):
-        factor = 1 if number < CHEAP_FILES else CHANGE
-        row = f'{{"factor": {factor}}}\n'
-        (folder / f"{number:05d}.json").write_text(row * ROWS_PER_FILE)
+class Input(Protocol):
+    """Rows with the column `factor`, 1 at first, then `CHANGE`."""
+
+    fixed_limit: tuple[str, int]
+    """The option of the source, and its value, that limit a batch to `FIXED_ROWS`."""
+
+    def write(self, spark: SparkSession) -> None: ...
+
+    def read(self, spark: SparkSession, **options: int) -> DataFrame:
+        """The rows as a stream."""
+
+
+class FileInput:
+    fixed_limit = ("maxFilesPerTrigger", FIXED_ROWS // ROWS_PER_FILE)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, spark: SparkSession) -> None:
+        self._folder.mkdir()
+        for number in range((CHEAP_ROWS + DEAR_ROWS) // ROWS_PER_FILE):
+            factor = 1 if number * ROWS_PER_FILE < CHEAP_ROWS else CHANGE
+            row = f'{{"factor": {factor}}}\n'
+            (self._folder / f"{number:05d}.json").write_text(row * ROWS_PER_FILE)
+
+    def read(self, spark: SparkSession, **options: int) -> DataFrame:
+        return spark.readStream.schema("factor int").options(**options).json(str(self._folder))
+
+
+class KafkaInput:
+    fixed_limit = ("maxOffsetsPerTrigger", FIXED_ROWS)
+    topic = "rows"
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = {"kafka.bootstrap.servers": bootstrap_servers}
+
+    def write(self, spark: SparkSession) -> None:
+        from tests.real.topics import Topics  # needs the client of Kafka, which files do not
+
+        Topics(self._servers["kafka.bootstrap.servers"]).create(self.topic, PARTITIONS)
+        for factor, rows in ((1, CHEAP_ROWS), (CHANGE, DEAR_ROWS)):
+            records = spark.range(rows).selectExpr(
+                f"CAST(id % {PARTITIONS} AS INT) AS partition", f"'{factor}' AS value"
+            )
+            kafka = records.write.format("kafka").options(**self._servers)
+            kafka.option("topic", self.topic).save()
+
+    def read(self, spark: SparkSession, **options: int) -> DataFrame:
+        kafka = spark.readStream.format("kafka").options(**self._servers, **options)
+        records = kafka.option("subscribe", self.topic).option("startingOffsets", "earliest").load()
+        return records.selectExpr("CAST(CAST(value AS STRING) AS INT) AS factor")
 
 
 def slow_sink(df: DataFrame, batch_id: int) -> None:
@@ -65,14 +116,13 @@ def measure(start: Callable[[], Any]) -> list[Point]:
     return points
 
 
-def run(spark: SparkSession, folder: Path) -> tuple[list[Point], list[Point]]:
-    slow_sink(spark.read.schema("factor int").json(str(folder / "00000.json")), -1)  # warms up
-    files = spark.readStream.schema("factor int").json(str(folder))
-    fixed = spark.readStream.schema("factor int").option("maxFilesPerTrigger", FIXED_LIMIT)
+def run(spark: SparkSession, rows: Input) -> tuple[list[Point], list[Point]]:
+    slow_sink(spark.range(1).selectExpr("1 AS factor"), -1)  # warms up
+    option, limit = rows.fixed_limit
     return (
         measure(
             lambda: (
-                penstock.write_stream(files)
+                penstock.write_stream(rows.read(spark))
                 .pace(f"{TARGET_SECONDS:g} seconds")
                 .foreachBatch(slow_sink)
                 .trigger(availableNow=True)
@@ -81,7 +131,7 @@ def run(spark: SparkSession, folder: Path) -> tuple[list[Point], list[Point]]:
         ),
         measure(
             lambda: (
-                fixed.json(str(folder))
+                rows.read(spark, **{option: limit})
                 .writeStream.foreachBatch(slow_sink)
                 .trigger(availableNow=True)
                 .start()
@@ -96,14 +146,14 @@ def near(points: list[Point], share: float = 0.25) -> float:
     return sum(abs(one - TARGET_SECONDS) <= share * TARGET_SECONDS for one in later) / len(later)
 
 
-def draw(paced: list[Point], fixed: list[Point], path: str) -> None:
+def draw(paced: list[Point], fixed: list[Point], limit: str, path: str) -> None:
     figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
     axes.axhspan(0.75 * TARGET_SECONDS, 1.25 * TARGET_SECONDS, color="0.9", label="target ± 25%")
     axes.plot(
         *zip(*fixed, strict=True),
         "o--",
         color="#c44",
-        label=f"Spark, maxFilesPerTrigger={FIXED_LIMIT}",
+        label=f"Spark, {limit}",
     )
     axes.plot(
         *zip(*paced, strict=True),
@@ -120,14 +170,17 @@ def draw(paced: list[Point], fixed: list[Point], path: str) -> None:
 
 
 def main(path: str) -> None:
+    servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder) / "in")
-        spark = quiet_session("pace", os.devnull)
+        rows: Input = KafkaInput(servers) if servers else FileInput(Path(folder) / "in")
+        jars = {"spark.jars": os.environ["SPARK_JARS"]} if servers else {}
+        spark = quiet_session("pace", os.devnull, jars)
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", 1000)
-        paced, fixed = run(spark, Path(folder) / "in")
+        rows.write(spark)
+        paced, fixed = run(spark, rows)
         spark.stop()
     print(f"within 25%: paced {near(paced):.0%}, fixed limit {near(fixed):.0%}")
-    draw(paced, fixed, path)
+    draw(paced, fixed, "{}={}".format(*rows.fixed_limit), path)
 
 
 if __name__ == "__main__":

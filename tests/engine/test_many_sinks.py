@@ -262,6 +262,23 @@ def test_the_others_finish_when_a_parallel_sink_fails() -> None:
     assert [entries(world, name) for name in names] == [[], [0], [0], []]
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_sink_may_stop_the_query_and_the_others_keep_what_they_have(parallel: bool) -> None:
+    world = world_of("lake", NamedSink("alerts", parallel=parallel, retries=3))
+    query = world.query(AvailableNowTrigger())
+
+    def stop(name: str) -> None:
+        if name == "alerts":
+            query.stop()
+
+    world.plan.on_write = stop
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert query.failure is None
+    assert world.checkpoint.commit_log.list_batches() == []
+    assert [entries(world, name) for name in ("lake", "alerts")] == [[0], []]
+
+
 # The names.
 
 

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.errors import QueryStopTimeoutError, WrongThreadError
 
+_current: ContextVar[QueryThread | None] = ContextVar("penstock_query_thread", default=None)
+
 
 class QueryThread:
-    """One run's thread. Every method may be called from any thread."""
+    """One run's thread. Every method may be called from any thread.
+
+    A thread that runs in a copy of its context, such as that of a parallel sink, counts as this
+    one: the run waits for it, so it must not wait for the run.
+    """
 
     def __init__(
         self, session: StreamSession, identity: QueryIdentity, target: Callable[[], None]
     ) -> None:
         self._identity = identity
-        self._thread = session.create_thread(target, f"stream execution thread for {identity}")
+        self._thread = session.create_thread(
+            partial(self._run, target), f"stream execution thread for {identity}"
+        )
 
     @property
     def is_alive(self) -> bool:
@@ -24,7 +34,11 @@ class QueryThread:
 
     @property
     def is_current(self) -> bool:
-        return threading.current_thread() is self._thread
+        return _current.get() is self
+
+    def _run(self, target: Callable[[], None]) -> None:
+        _current.set(self)
+        target()
 
     def start(self, started: threading.Event) -> None:
         """Start the thread; returns when it has set `started` or has ended."""

@@ -98,7 +98,7 @@ class SinkDelivery:
                 errors.append(exc)
 
         threads = [
-            self._runtime.session.create_sink_thread(_with_log_context(attempt, [sink]), sink.name)
+            self._runtime.session.create_sink_thread(_in_this_context(attempt, [sink]), sink.name)
             for sink in left
             if sink.parallel
         ]
@@ -162,10 +162,10 @@ class SinkDelivery:
             raise StoppedError(f"stopped before sink {sink.name} was called again") from error
 
 
-def _with_log_context(
+def _in_this_context(
     attempt: Callable[[Sequence[NamedSink]], None], sinks: Sequence[NamedSink]
 ) -> Callable[[], None]:
-    """A function for another thread, whose log records belong to the query of this one."""
+    """A function for another thread, which belongs to the query of this one."""
     return partial(contextvars.copy_context().run, attempt, sinks)
 
 
