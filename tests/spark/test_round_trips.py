@@ -78,6 +78,19 @@ def test_a_batch_of_files_makes_two_calls_more(
     assert per_batch[COUNTED.start : COUNTED.stop] == [14] * len(COUNTED)
 
 
+def test_a_trigger_without_data_makes_two_calls(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = write_stream(LineFiles(tmp_path / "in").stream(session)).stepped().format("noop").start()
+    calls: list[int] = []
+    query.step()
+    count_calls(monkeypatch, lambda: calls.append(1))
+    for _ in range(5):
+        query.step()
+    assert len(calls) == 2 * 5
+    query.stop()
+
+
 @pytest.mark.parametrize("has_function", [False, True], ids=["noop", "function"])
 @pytest.mark.parametrize("is_stateful", [False, True], ids=["stateless", "stateful"])
 def test_a_start_makes_at_most_a_hundred_calls(

@@ -53,6 +53,7 @@ class SparkStreamSession(StreamSession):
         self._gauges: QueryGauges | None = None
         self._run_id = ""
         self._query = ""
+        self._described = ""
         self._jvm_thread: Any = None
         self._jvm_threads_of_sinks: list[Any] = []
         self._is_cancelled = False
@@ -251,7 +252,9 @@ class SparkStreamSession(StreamSession):
         return self._listeners.stateStoreCoordinator()
 
     def set_job_description(self, description: str) -> None:
-        self._context.setJobDescription(description)
+        if description != self._described:  # an idle query asks ten times a second
+            self._context.setJobDescription(description)
+            self._described = description
 
     def set_batch_id(self, batch_id: int) -> None:
         self._context.setLocalProperty(_BATCH_ID, str(batch_id))
