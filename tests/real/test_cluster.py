@@ -32,6 +32,8 @@ from tests.real.servers import LOOPBACK, wait_until
 
 JOB = ROOT / "tests" / "real" / "cluster_job.py"
 FEATURES = ROOT / "tests" / "real" / "feature_job.py"
+EXECUTORS_KILLED = 6
+DRIVERS_KILLED = 4
 _LOADED = re.compile(
     r"loaded instance .*operatorId=(\d+), partitionId=(\d+),.* queryRunId=([0-9a-f-]+)"
 )
@@ -128,7 +130,7 @@ def kill_executor(worker: Worker) -> None:
 
 
 def test_executors_and_workers_are_lost_in_a_batch(
-    cluster: Cluster, properties: Path, tmp_path: Path, kills: int
+    cluster: Cluster, properties: Path, tmp_path: Path
 ) -> None:
     began = time.monotonic()
     input, log = ClusterInput(tmp_path), tmp_path / "job.log"
@@ -139,7 +141,7 @@ def test_executors_and_workers_are_lost_in_a_batch(
     ):
         job = RunningJob(child, input, log)
         job.progress()
-        for number in range(2 * kills):
+        for number in range(EXECUTORS_KILLED):
             worker = cluster.running_workers()[number % 2]
             job.wait_for(worker.executors, "an executor in place of the one that was killed")
             job.in_a_batch(lambda: kill_executor(worker))  # noqa: B023 - called at once
@@ -158,8 +160,8 @@ def test_executors_and_workers_are_lost_in_a_batch(
     moved = {store for one in stores for store in one if sum(store in s for s in stores) > 1}
     assert moved, f"no state store was on two workers: {stores}"
     report(
-        f"cluster: {2 * kills} executors and a worker killed, {job.lost_in_batch} of them while a "
-        f"batch ran; a worker added; {len(moved)} state stores moved; rows read "
+        f"cluster: {EXECUTORS_KILLED} executors and a worker killed, {job.lost_in_batch} of them "
+        f"while a batch ran; a worker added; {len(moved)} state stores moved; rows read "
         f"{input.rows_read()}, written {input.rows_written()}, none lost, none twice; "
         f"{time.monotonic() - began:.0f} s"
     )
@@ -178,7 +180,7 @@ def drained(command: Sequence[str], log: Path) -> None:
 
 @pytest.mark.parametrize("last", ["Penstock", "Spark"])
 def test_the_driver_is_killed(
-    cluster: Cluster, properties: Path, tmp_path: Path, kills: int, last: str
+    cluster: Cluster, properties: Path, tmp_path: Path, last: str
 ) -> None:
     """The rest of the input is processed by Penstock, or by Spark's own engine."""
     began = time.monotonic()
@@ -191,7 +193,7 @@ def test_the_driver_is_killed(
         input,
     )
     with input.arriving():
-        for number in range(kills):
+        for number in range(DRIVERS_KILLED):
             victim = list(Victim)[number % 2]
             strike = killed.kill(victim)
             assert strike.problems == (), f"after kill {number + 1} ({victim.value})"
@@ -203,8 +205,8 @@ def test_the_driver_is_killed(
     assert killed.log.read_text().splitlines().count(f"queries of {engine}") >= 1
     in_flight = sum(bool(strike.in_flight) for strike in killed.strikes)
     report(
-        f"cluster: {kills} drivers killed, {in_flight} of them with a batch planned and not "
-        f"committed; the rest by {last}; rows read {input.rows_read()}, written "
+        f"cluster: {DRIVERS_KILLED} drivers killed, {in_flight} of them with a batch planned and "
+        f"not committed; the rest by {last}; rows read {input.rows_read()}, written "
         f"{input.rows_written()}, none lost, none twice; {time.monotonic() - began:.0f} s"
     )
 
