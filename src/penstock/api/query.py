@@ -111,9 +111,9 @@ class StreamingQuery(PySparkStreamingQuery):
 
         Cancels the running batch, as Spark does; with `graceful`, lets it commit first. Raises
         QueryStopTimeoutError if the query has not stopped within `timeout` seconds (default:
-        `spark.sql.streaming.stopTimeout`). On the query's own thread it does not
-        wait; if a batch runs, for instance in `foreachBatch`, it raises StoppedError unless
-        `graceful`, to leave the batch as Spark does.
+        `spark.sql.streaming.stopTimeout`). On the query's own thread it does not wait; if a batch
+        runs, for instance in `foreachBatch`, it raises StoppedError unless `graceful`, to leave the
+        batch as Spark does.
         """
         self._execution.stop(graceful=graceful, timeout=timeout)
 
