@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from penstock.engine.batch_parts import Pieces
 from penstock.engine.data_stream import DataStream
 from penstock.errors import InvalidBatchError, UnsupportedError
+from penstock.spark.jvm.calls import send
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import by_turns, records_of
 from penstock.spark.plan.plan_advice import warn_of_misspelt_source_options
@@ -42,7 +43,7 @@ class Leaf(ABC):
     def set_data(self, data: object | None) -> None:
         """Set the data of the leaf for the next batch; None if it has no new data."""
         if data is None:
-            self._jplan.setEmpty(self._index)
+            send(self._jplan, "setEmpty", self._index)
         else:
             self._set(data.data if isinstance(data, Pieces) else (data,))
 
@@ -63,7 +64,7 @@ class V2Leaf(Leaf):
         ranges = [piece for piece in pieces if isinstance(piece, V2Range)]
         assert len(ranges) == len(pieces)
         if len(ranges) == 1:
-            self._jplan.setScan(self._index, ranges[0].start, ranges[0].end)
+            send(self._jplan, "setScan", self._index, ranges[0].start, ranges[0].end)
         else:
             starts, ends = [r.start for r in ranges], [r.end for r in ranges]
             self._jplan.setScans(self._index, starts, ends)

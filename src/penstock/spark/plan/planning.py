@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from penstock.engine.seam import BatchRequest
+from penstock.spark.jvm.calls import send
 from penstock.spark.session.stream_session import SparkStreamSession
 
 
@@ -28,9 +29,8 @@ class BatchPlanner:
         """The execution of a batch, after the data of its leaves was set."""
         is_analyzed = not self._analyzes.get(shape, True)
         timestamp_ms = request.metadata.batch_timestamp_ms
-        return self._jplanner.execution(
-            request.batch_id, timestamp_ms, *self._facts(request), is_analyzed
-        )
+        facts = (request.batch_id, timestamp_ms, *self._facts(request), is_analyzed)
+        return send(self._jplanner, "execution", *facts)
 
     def learn(self, shape: Hashable, execution: Any) -> None:
         """Record whether analysis changed the first batch of a shape, which must be planned."""

@@ -14,6 +14,7 @@ from penstock.engine.events import (
     QueryTerminatedEvent,
 )
 from penstock.engine.progress import StreamingQueryProgress
+from penstock.spark.jvm.calls import send
 from penstock.spark.jvm.gateway import Jvm
 
 
@@ -52,7 +53,8 @@ def post_progress(
     """
     if progress.observed_metrics:
         return None
-    return int(jvm.java.start.postProgress(listeners, jsession, _json(progress)))
+    record = _json(progress)
+    return int(send(jvm.java.start, "postProgress", listeners, jsession, record))
 
 
 def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:

@@ -17,6 +17,7 @@ from penstock.engine.progress import StreamingQueryProgress
 from penstock.engine.seam import QueryIdentity, StreamSession
 from penstock.engine.settings import Settings
 from penstock.spark.jvm import failures
+from penstock.spark.jvm.calls import send
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.local_file_system import RAW_FILE_SYSTEM, local_file_system
 from penstock.spark.jvm.pyspark_api import inheritable_thread
@@ -253,11 +254,11 @@ class SparkStreamSession(StreamSession):
 
     def set_job_description(self, description: str) -> None:
         if description != self._described:  # an idle query asks ten times a second
-            self._context.setJobDescription(description)
+            send(self._context._jsc, "setJobDescription", description)
             self._described = description
 
     def set_batch_id(self, batch_id: int) -> None:
-        self._context.setLocalProperty(_BATCH_ID, str(batch_id))
+        send(self._context._jsc, "setLocalProperty", _BATCH_ID, str(batch_id))
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
         self.jvm.call(
@@ -288,7 +289,7 @@ class SparkStreamSession(StreamSession):
         for known, jvm_metadata in self._jvm_metadata:
             if known is metadata:
                 return jvm_metadata
-        made = self.jvm.module("OffsetSeqMetadata").apply(metadata.json)
+        made = send(self.jvm.module("OffsetSeqMetadata"), "apply", metadata.json)
         self._jvm_metadata = [(metadata, made), *self._jvm_metadata[:1]]
         return made
 
