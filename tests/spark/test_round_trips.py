@@ -81,7 +81,8 @@ def test_a_batch_of_files_makes_two_calls_more(
 def test_a_trigger_without_data_makes_two_calls(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = write_stream(LineFiles(tmp_path / "in").stream(session)).stepped().format("noop").start()
+    writer = write_stream(LineFiles(tmp_path / "in").stream(session)).format("noop")
+    query = writer.stepped().start()
     calls: list[int] = []
     query.step()
     count_calls(monkeypatch, lambda: calls.append(1))
