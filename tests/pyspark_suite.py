@@ -1,7 +1,7 @@
 """PySpark's own streaming tests on Penstock: `make test-pyspark SOURCE=path/to/apache/spark`.
 
 SOURCE is a git repository of Apache Spark; its branch of the installed line of Spark is used. Every
-test module runs with `penstock.install()`; if a test does not pass, also on Spark's own engine, for
+test module runs with `penstock.install()`; tests that do not pass also on Spark's own engine, for
 comparison. The figures go into the table of `docs/compatibility.md`. Nothing of the repository is
 kept. ONLY="streaming/test_streaming test_observation" runs those modules alone; the others keep
 their figures. A module that runs longer than LIMIT seconds, 1800 by default, is killed; its tests
@@ -69,13 +69,15 @@ import json, os, sys, unittest
 if {install}:
     import penstock
     penstock.install()
-def names_of(suite):
+def tests_of(suite):
     for test in suite:
-        yield from names_of(test) if isinstance(test, unittest.TestSuite) else [name_of(test)]
+        yield from tests_of(test) if isinstance(test, unittest.TestSuite) else [test]
 def name_of(test):
     return str(test).split()[0]
 suite = unittest.defaultTestLoader.loadTestsFromName({module!r})
-report = dict(tests=list(names_of(suite)), outcomes=dict(), is_done=False)
+chosen = [test for test in tests_of(suite) if name_of(test) in {only!r}]
+suite = unittest.TestSuite(chosen) if chosen else suite
+report = dict(tests=list(map(name_of, tests_of(suite))), outcomes=dict(), is_done=False)
 def save():
     with open({report!r} + ".new", "w") as file:
         json.dump(report, file)
@@ -143,15 +145,22 @@ def export(source: Path, line: str, target: Path) -> None:
     subprocess.run(["tar", "-x", "-C", str(target)], input=archive.stdout, check=True)
 
 
-def run_module(root: Path, module: str, limit: int, *, install: bool) -> ModuleRun:
-    """Run a module in a process of its own, which is killed after `limit` seconds."""
+def run_module(
+    root: Path, module: str, limit: int, *, install: bool, only: Sequence[str] = ()
+) -> ModuleRun:
+    """Run a module in a process of its own, which is killed after `limit` seconds.
+
+    `only` names the tests to run; if the module has none of them, all run.
+    """
     # Read by every process, the Python workers of Spark too, which unpickle classes of the tests.
     (root / "sitecustomize.py").write_text(_PATHS.format(root=str(root)))
     report = root / "report.json"
     report.unlink(missing_ok=True)
     name = f"pyspark.sql.tests.{module.replace('/', '.')}"
     runner = root / "run_module.py"
-    runner.write_text(_RUNNER.format(install=install, module=name, report=str(report)))
+    runner.write_text(
+        _RUNNER.format(install=install, module=name, report=str(report), only=list(only))
+    )
     is_killed = _run_process(runner, limit)
     run = read_run(report, module, limit if is_killed else None)
     if install and set(run.outcomes.values()) & {"failed", NOT_FINISHED}:
@@ -270,9 +279,10 @@ def main(source: str) -> int:
         tests = root / "python/pyspark/sql/tests"
         for module in (m for m in chosen if (tests / f"{m}.py").exists()):
             ours = run_module(root, module, limit, install=True)
+            others = [name for name, outcome in ours.outcomes.items() if outcome != "passed"]
             theirs = ModuleRun({})
-            if ours.passed < len(ours.outcomes):
-                theirs = run_module(root, module, limit, install=False)
+            if others:
+                theirs = run_module(root, module, limit, install=False, only=others)
             cells = row(module, ours, theirs)
             console.print("| " + " | ".join(cells) + " |", soft_wrap=True)
             table.add_row(*cells)
