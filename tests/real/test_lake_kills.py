@@ -22,8 +22,8 @@ from tests.real.lakehouses import ICEBERG_CATALOG
 from tests.real.reports import report
 from tests.real.topics import Topics, new_name
 
-SECONDS_PER_BLOCK = 2.0
-BLOCKS_PER_COLUMN = 40
+SECONDS_PER_BLOCK = 5.0
+BLOCKS_PER_COLUMN = 16
 
 
 class LakeOutput(Output):
