@@ -92,7 +92,7 @@ simulate: setup ## run the engine in memory with N fault schedules; SEED, SCHEDU
 	$(BIN)/python -m tests.simulation $(N) --seed "$(SEED)" --schedule "$(SCHEDULE)"
 
 crash: setup ## kill real pipelines on real Spark N times, 50 by default; SEED to repeat
-	$(BIN)/python -m tests.crash $(KILLS) --seed "$(SEED)"
+	$(BIN)/python -m tests.crash $(KILLS) --seed "$(SEED)" --workers $(WORKERS)
 
 bench: setup ## compare with Spark's own engine, as ratios; QUICK=1 for a short run
 	$(BIN)/python bench/run.py

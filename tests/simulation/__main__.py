@@ -1,6 +1,7 @@
 """The simulation from a shell: `python -m tests.simulation 100000 --seed 7`.
 
-Exits with 1 and prints the schedule to replay if an invariant is violated.
+Exits with 1 and prints the schedule to replay if an invariant is violated. RECORD=1 adds the run to
+the log in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 from collections import Counter
 
+from tests.recorded_runs import record_if_wanted
 from tests.simulation.campaign import Tally, run_campaign
 from tests.simulation.schedule import Schedule
 from tests.simulation.shrink import shrink
@@ -43,6 +45,8 @@ def explore(at_least: int, seed: int, processes: int | None = None) -> int:
     print(f"sites      {len(tally.sites)} with faults")
     print(f"time       {taken:.1f} s, {tally.total / taken:.0f} schedules a second")
     print(f"seed       {seed}")
+    problems = len(tally.violations)
+    record_if_wanted("make simulate", seed, tally.total, "schedules", problems, taken)
     if not tally.violations:
         print("violations none")
         return 0
