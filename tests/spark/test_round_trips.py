@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,12 +28,15 @@ def into_function(writer: DataStreamWriter) -> DataStreamWriter:
     return writer.foreachBatch(lambda batch, batch_id: None)
 
 
-@pytest.mark.parametrize(("sink", "calls"), [(into_noop, 12), (into_function, 13)])
-def test_a_batch_without_state_makes_a_dozen_calls(
+@pytest.mark.parametrize(
+    ("sink", "sources", "calls"), [(into_noop, 1, 12), (into_function, 1, 13), (into_noop, 3, 20)]
+)
+def test_a_batch_without_state_makes_a_dozen_calls_and_four_for_each_further_source(
     session: SparkSession,
     checkpoint: Path,
     monkeypatch: pytest.MonkeyPatch,
     sink: Callable[[DataStreamWriter], DataStreamWriter],
+    sources: int,
     calls: int,
 ) -> None:
     made: dict[int, int] = {}
@@ -50,7 +54,8 @@ def test_a_batch_without_state_makes_a_dozen_calls(
         current[:] = [batch.batch_id]
 
     monkeypatch.setattr(ClientServerConnection, "send_command", counted)
-    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    reader = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10)
+    rows = reduce(DataFrame.union, [reader.load() for _ in range(sources)])
     writer = sink(write_stream(rows).hooks(before_batch=before))
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     has_committed(query, COUNTED.stop)

@@ -101,7 +101,7 @@ class SparkQueryPlan(QueryPlan):
         self._statistics = PlanStatistics(
             jvm,
             jplan,
-            dict.fromkeys(self._sources),
+            self._sources,
             has_watermark=bool(self._watermarks),
             has_state=self._has_state,
             has_observations="CollectMetrics" in description.kinds,

@@ -7,9 +7,27 @@ import scala.collection.immutable.Map;
 
 /** Reads the statistics of a finished batch from the operators of its physical plan. */
 public class Figures {
-    /** The rows that all scans of a stream have read in a batch; -1 if they are unknown. */
-    public long rowsRead(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
-        return SourceRows.read(leaves, execution, stream);
+    /**
+     * For each streaming leaf the rows that all scans of its stream have read in a batch, as one
+     * record; null if they are unknown. Of leaves that are equal the first has the rows.
+     */
+    public String rowsRead(StreamingPlan leaves, QueryExecution execution) {
+        java.util.Map rows = SourceRows.read(leaves, execution);
+        if (rows == null) { return null; }
+        Records records = new Records();
+        SparkDataStream[] streams = leaves.streams();
+        for (int i = 0; i < streams.length; i++) {
+            Object read = streams[i] == null ? null : rows.get(streams[i]);
+            records.add(read == null ? "0" : read);
+        }
+        return records.toString();
+    }
+
+    /** Adds the rows of a scan to those of its stream. */
+    static void addRows(java.util.Map rows, Object stream, SparkPlan scan) {
+        Long before = (Long) rows.get(stream);
+        long sum = (before == null ? 0L : before.longValue()) + outputRows(scan);
+        rows.put(stream, Long.valueOf(sum));
     }
 
     /** The log message for a batch whose rows read are unknown. */

@@ -195,12 +195,19 @@ public class StreamingPlan {
         return true;
     }
 
-    /** The stream that a leaf of a batch's plan was read from, null if there is none. */
-    SparkDataStream streamOf(LogicalPlan part) {
-        for (int i = 0; i < data.length; i++) {
-            if (data[i] != null && data[i].collectLeaves().contains(part)) { return streams[i]; }
+    /** The stream of each leaf; null if it is not open, or if an equal leaf comes before it. */
+    SparkDataStream[] streams() { return streams; }
+
+    /** The streams that the leaves of a batch's plan were read from. */
+    java.util.Map streamsOfParts() {
+        java.util.Map found = new java.util.HashMap();
+        for (int i = data.length - 1; i >= 0; i--) {
+            if (data[i] == null) { continue; }
+            for (Iterator parts = data[i].collectLeaves().iterator(); parts.hasNext();) {
+                found.put(parts.next(), streams[i]);
+            }
         }
-        return null;
+        return found;
     }
 
     /** The write plan with the streaming leaves replaced by their data. */

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
 from penstock.spark.jvm.gateway import Jvm
-from penstock.spark.jvm.java_side import records_of
+from penstock.spark.jvm.java_side import fields_of, records_of
 from penstock.spark.session.jvm_events import ObservedRow
 
 _logger = logging.getLogger(__name__)
@@ -20,14 +20,14 @@ _logger = logging.getLogger(__name__)
 class PlanStatistics:
     """Reads the metrics of the operators of a batch. Created once per query.
 
-    Each method makes one py4j round trip, `input_rows` one for each source.
+    Each method makes one py4j round trip.
     """
 
     def __init__(
         self,
         jvm: Jvm,
         jplan: Any,
-        sources: Iterable[DataStream],
+        sources: Sequence[DataStream],
         *,
         has_watermark: bool,
         has_state: bool,
@@ -35,7 +35,7 @@ class PlanStatistics:
     ) -> None:
         """The flags say what the plan contains; anything else is not read from its batches.
 
-        `jplan` is the StreamingPlan inside the JVM, whose leaves read the sources.
+        `jplan` is the StreamingPlan inside the JVM, whose leaves read `sources`, in that order.
         """
         self._jvm = jvm
         self._jplan = jplan
@@ -45,7 +45,7 @@ class PlanStatistics:
         self._has_observations = has_observations
         self._figures = jvm.java.figures
         self._has_watermark = has_watermark
-        self._sources = [source for source in sources if hasattr(source, "jstream")]
+        self._sources = sources
 
     def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
         """The event-time statistics of each watermark operator of an executed plan."""
@@ -75,11 +75,11 @@ class PlanStatistics:
 
         Empty if the rows of the batch cannot be attributed to the sources; logged once.
         """
-        rows = {
-            source: int(self._figures.rowsRead(self._jplan, execution, source.jstream))
-            for source in self._sources
-        }
-        if min(rows.values(), default=0) >= 0:
+        answer = self._figures.rowsRead(self._jplan, execution)
+        if answer is not None:
+            rows: dict[DataStream, int] = {}
+            for source, count in zip(self._sources, fields_of(answer), strict=True):
+                rows.setdefault(source, int(count))
             return rows
         if not self._has_warned:
             self._has_warned = True

@@ -1,4 +1,5 @@
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import scala.collection.Iterator;
 import scala.collection.Seq;
 
 /**
@@ -9,20 +10,24 @@ import scala.collection.Seq;
 class SourceRows {
     static LogicalPlan ofStream(LogicalPlan rows, SparkDataStream stream) { return rows; }
 
-    static long read(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
+    /** The rows by stream; null if the leaves of the two plans do not match. */
+    static java.util.Map read(StreamingPlan leaves, QueryExecution execution) {
         Seq scans = execution.executedPlan().collectLeaves();
-        Seq parts = leaves.readsV2Only() ? null : logicalLeaves(execution);
-        if (parts != null && parts.size() != scans.size()) { return -1; }
-        long rows = 0;
-        for (int i = 0; i < scans.size(); i++) {
-            SparkPlan scan = (SparkPlan) scans.apply(i);
-            Object read = null;
+        java.util.Map streams = leaves.readsV2Only() ? null : leaves.streamsOfParts();
+        Seq parts = streams == null ? null : logicalLeaves(execution);
+        if (parts != null && parts.size() != scans.size()) { return null; }
+        Iterator part = parts == null ? null : parts.iterator();
+        java.util.Map rows = new java.util.HashMap();
+        for (Iterator i = scans.iterator(); i.hasNext();) {
+            SparkPlan scan = (SparkPlan) i.next();
+            Object logical = part == null ? null : part.next();
+            Object stream = null;
             if (scan instanceof MicroBatchScanExec) {
-                read = ((MicroBatchScanExec) scan).stream();
-            } else if (parts != null) {
-                read = leaves.streamOf((LogicalPlan) parts.apply(i));
+                stream = ((MicroBatchScanExec) scan).stream();
+            } else if (logical != null) {
+                stream = streams.get(logical);
             }
-            if (stream.equals(read)) { rows += Figures.outputRows(scan); }
+            if (stream != null) { Figures.addRows(rows, stream, scan); }
         }
         return rows;
     }

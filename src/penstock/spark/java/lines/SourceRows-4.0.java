@@ -14,15 +14,14 @@ class SourceRows {
         });
     }
 
-    static long read(StreamingPlan leaves, QueryExecution execution, SparkDataStream stream) {
-        Option wanted = Option.apply(stream);
+    /** The rows by stream. */
+    static java.util.Map read(StreamingPlan leaves, QueryExecution execution) {
         SparkPlan plan = execution.executedPlan();
-        long rows = 0;
+        java.util.Map rows = new java.util.HashMap();
         for (Iterator i = Operators.of(plan, StreamSourceAwareSparkPlan.class); i.hasNext();) {
             SparkPlan scan = (SparkPlan) i.next();
-            if (wanted.equals(((StreamSourceAwareSparkPlan) scan).getStream())) {
-                rows += Figures.outputRows(scan);
-            }
+            Option stream = ((StreamSourceAwareSparkPlan) scan).getStream();
+            if (stream.isDefined()) { Figures.addRows(rows, stream.get(), scan); }
         }
         return rows;
     }
