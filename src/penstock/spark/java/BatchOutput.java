@@ -6,10 +6,17 @@ import scala.runtime.BoxedUnit;
 /** Writes or converts the planned batches of one query, all of which have the same columns. */
 public class BatchOutput {
     private Encoder encoder;
+    private ConfBroadcasts broadcasts;
 
     /** Runs a batch whose plan writes to a V2 sink. Returns the rows written, null if unknown. */
     public Long write(QueryExecution execution) {
-        dataset(execution).collect();  // runs the write, which returns no rows
+        ClassicDataset rows = dataset(execution);
+        share(execution);
+        try {
+            rows.collect();  // runs the write, which returns no rows
+        } finally {
+            broadcasts.end();
+        }
         SparkPlan plan = execution.executedPlan();
         if (plan instanceof WriteToDataSourceV2Exec) {
             Option progress = ((WriteToDataSourceV2Exec) plan).commitProgress();
@@ -23,20 +30,39 @@ public class BatchOutput {
     /** Calls addBatch of a V1 sink, as one SQL execution. */
     public void addBatch(final V1Sink sink, final long batchId, QueryExecution execution) {
         final ClassicDataset rows = dataset(execution);
-        SQLExecution.withNewExecutionId(execution, Option.empty(), new AbstractFunction0() {
-            public Object apply() {
-                sink.addBatch(batchId, rows);
-                return BoxedUnit.UNIT;
-            }
-        });
+        share(execution);
+        try {
+            SQLExecution.withNewExecutionId(execution, Option.empty(), new AbstractFunction0() {
+                public Object apply() {
+                    sink.addBatch(batchId, rows);
+                    return BoxedUnit.UNIT;
+                }
+            });
+        } finally {
+            broadcasts.end();
+        }
     }
 
     /** The rows of a batch as an ordinary Dataset, without the streaming plan. */
     public ClassicDataset frame(QueryExecution execution) {
-        LogicalPlan rows = ${LogicalRDD.fromDataset(
-            rdd = execution.toRdd(), originDataset = dataset(execution), isStreaming = false,
-            isFromCheckpoint = false)};
-        return ClassicDataset.ofRows((ClassicSession) execution.sparkSession(), rows);
+        ClassicDataset batch = dataset(execution);
+        share(execution);
+        try {
+            LogicalPlan rows = ${LogicalRDD.fromDataset(
+                rdd = execution.toRdd(), originDataset = batch, isStreaming = false,
+                isFromCheckpoint = false)};
+            return ClassicDataset.ofRows((ClassicSession) execution.sparkSession(), rows);
+        } finally {
+            broadcasts.end();
+        }
+    }
+
+    /** Shares the configurations that the operators broadcast, until `broadcasts.end`. */
+    private void share(QueryExecution execution) {
+        if (broadcasts == null) {
+            broadcasts = ConfBroadcasts.of(execution.sparkSession().sparkContext());
+        }
+        broadcasts.begin(((IncrementalExecution) execution).runId());
     }
 
     private ClassicDataset dataset(QueryExecution execution) {

@@ -16,6 +16,7 @@ public class BatchPlanner {
     private final HashMap stateSchemas = new HashMap();
     private final boolean isTerminating;
     private final boolean readsClock;
+    private final boolean joinsStreams;
     private final WatermarkPropagator propagator;
     private final ConfBroadcasts broadcasts;
 
@@ -34,21 +35,14 @@ public class BatchPlanner {
         this.isTerminating = isTerminating;
         readsClock = write.containsPattern(TreePattern.CURRENT_LIKE());
         propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
-        broadcasts = leaves.joinsStreams() ? broadcastsOf(session) : null;
-    }
-
-    /** Shares broadcasts while a batch is planned; null if the factory cannot be replaced. */
-    private static ConfBroadcasts broadcastsOf(ClassicSession session) {
-        try {
-            return ConfBroadcasts.of(session.sparkContext());
-        } catch (Throwable notPossible) {
-            return null;
-        }
+        joinsStreams = leaves.joinsStreams();
+        broadcasts = ConfBroadcasts.of(session.sparkContext());
     }
 
     /**
      * The execution of a batch with the data that was last set on the leaves. That of a query with a
-     * stream-stream join is planned (docs/adr/0032); others are planned when their plan is used.
+     * stream-stream join is planned, since planning it broadcasts configurations; others are planned
+     * when their plan is used.
      */
     public QueryExecution execution(
             long batchId, long timestampMs, OffsetSeqMetadataBase before,
@@ -60,8 +54,8 @@ public class BatchPlanner {
             : (LogicalPlan) ((WriteToMicroBatchDataSourceV1) plan).withNewBatchId(batchId);
         if (isAnalyzed) { plan.setAnalyzed(); }
         QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst);
-        if (broadcasts != null) {
-            broadcasts.begin();
+        if (joinsStreams) {
+            broadcasts.begin(runId);
             try {
                 execution.executedPlan();
             } finally {

@@ -1,8 +1,7 @@
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.Field;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
@@ -10,18 +9,26 @@ import org.apache.spark.broadcast.Broadcast;
 import scala.reflect.ClassTag;
 
 /**
- * Broadcasts Hadoop configurations that are equal only once while a thread plans a batch. The node
- * of a stream-stream join broadcasts one whenever it is constructed, which every rule that changes
- * its input does. Everything else is left to the factory that was there before.
+ * Broadcasts equal Hadoop configurations once for a run of a query, instead of several times for
+ * each of its batches: stateful operators and file scans broadcast one whenever they are planned or
+ * executed. Everything else is left to the factory that was there before. See docs/adr/0034.
  */
 public class ConfBroadcasts implements BroadcastFactory {
     private final BroadcastFactory factory;
-    private final ThreadLocal planning = new ThreadLocal();
+    private final ThreadLocal runs = new ThreadLocal();
 
     private ConfBroadcasts(BroadcastFactory factory) { this.factory = factory; }
 
-    /** The one of an application, which is installed if there is none. */
-    static ConfBroadcasts of(SparkContext context) throws Throwable {
+    /** The one of an application. If it cannot be installed, nothing is shared. */
+    static ConfBroadcasts of(SparkContext context) {
+        try {
+            return installed(context);
+        } catch (Throwable notPossible) {
+            return new ConfBroadcasts(null);
+        }
+    }
+
+    private static ConfBroadcasts installed(SparkContext context) throws Throwable {
         // By method handle, as Start.metricsSystem.
         BroadcastManager manager = (BroadcastManager) MethodHandles.publicLookup()
             .findVirtual(
@@ -38,28 +45,34 @@ public class ConfBroadcasts implements BroadcastFactory {
         }
     }
 
-    /** Makes this thread share configurations until `end`. */
-    public void begin() { planning.set(new ArrayList()); }
+    /** Makes this thread share the configurations of a run until `end`. */
+    public void begin(UUID run) {
+        RunConfs current = (RunConfs) runs.get();
+        if (current == null || !current.run.equals(run)) {
+            current = new RunConfs(run);
+            runs.set(current);
+        }
+        current.isOpen = true;
+    }
 
-    public void end() { planning.remove(); }
+    /** The configurations are kept for the next `begin` of the same run. */
+    public void end() { ((RunConfs) runs.get()).isOpen = false; }
 
     public Broadcast newBroadcast(
             Object value, boolean isLocal, long id, boolean serializedOnly, ClassTag tag) {
-        List shared = (List) planning.get();
-        if (shared == null || serializedOnly || !(value instanceof SerializableConfiguration)) {
+        RunConfs current = (RunConfs) runs.get();
+        if (current == null || !current.isOpen || serializedOnly
+                || !(value instanceof SerializableConfiguration)) {
             return factory.newBroadcast(value, isLocal, id, serializedOnly, tag);
         }
+        String user = RunConfs.userOf(new Throwable().getStackTrace());
+        if (user == null) { return factory.newBroadcast(value, isLocal, id, serializedOnly, tag); }
         Configuration conf = ((SerializableConfiguration) value).value();
-        for (Object each : shared) {
-            if (((Shared) each).equalTo(conf)) { return ((Shared) each).broadcast; }
-        }
-        java.util.Map properties = new java.util.HashMap();
-        for (java.util.Iterator i = conf.iterator(); i.hasNext();) {
-            java.util.Map.Entry property = (java.util.Map.Entry) i.next();
-            properties.put(property.getKey(), property.getValue());
-        }
+        Broadcast known = current.find(user, conf);
+        if (known != null) { return known; }
+        java.util.Map properties = RunConfs.propertiesOf(conf);
         Broadcast made = factory.newBroadcast(value, isLocal, id, serializedOnly, tag);
-        shared.add(new Shared(properties, conf.getClassLoader(), made));
+        current.add(user, conf, properties, made);
         return made;
     }
 
@@ -70,26 +83,4 @@ public class ConfBroadcasts implements BroadcastFactory {
     }
 
     public void stop() { factory.stop(); }
-
-    /** A broadcast configuration, with its properties at that time. */
-    private static class Shared {
-        private final java.util.Map properties;
-        private final ClassLoader loader;
-        private final Broadcast broadcast;
-
-        Shared(java.util.Map properties, ClassLoader loader, Broadcast broadcast) {
-            this.properties = properties;
-            this.loader = loader;
-            this.broadcast = broadcast;
-        }
-
-        boolean equalTo(Configuration conf) {
-            int count = 0;
-            for (java.util.Iterator i = conf.iterator(); i.hasNext(); count++) {
-                java.util.Map.Entry property = (java.util.Map.Entry) i.next();
-                if (!property.getValue().equals(properties.get(property.getKey()))) { return false; }
-            }
-            return count == properties.size() && conf.getClassLoader() == loader;
-        }
-    }
 }

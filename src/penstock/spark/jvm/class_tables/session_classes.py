@@ -38,7 +38,9 @@ SESSION_CLASSES: dict[str, InternalClass] = {
         "stopping a query",
         methods="cancelJobGroup(groupId, reason)",
     ),
-    "SparkEnv": InternalClass("org.apache.spark.SparkEnv", "gauges, joins of streams"),
+    "SparkEnv": InternalClass(
+        "org.apache.spark.SparkEnv", "gauges, broadcasts of the Hadoop configuration"
+    ),
     # Spark's checks of a query
     "WriteToStreamStatement": InternalClass(
         f"{CATALYST}.streaming.WriteToStreamStatement",
@@ -95,13 +97,13 @@ SESSION_CLASSES: dict[str, InternalClass] = {
     "MetricsSystem": InternalClass("org.apache.spark.metrics.MetricsSystem", "gauges of a query"),
     "MetricsSource": InternalClass("org.apache.spark.metrics.source.Source", "gauges of a query"),
     "BroadcastManager": InternalClass(
-        "org.apache.spark.broadcast.BroadcastManager", "joins of streams"
+        "org.apache.spark.broadcast.BroadcastManager", "broadcasts of the Hadoop configuration"
     ),
     "BroadcastFactory": InternalClass(
-        "org.apache.spark.broadcast.BroadcastFactory", "joins of streams"
+        "org.apache.spark.broadcast.BroadcastFactory", "broadcasts of the Hadoop configuration"
     ),
     "SerializableConfiguration": InternalClass(
-        "org.apache.spark.util.SerializableConfiguration", "joins of streams"
+        "org.apache.spark.util.SerializableConfiguration", "broadcasts of the Hadoop configuration"
     ),
     # Checkpoint files
     "CheckpointFileManager": InternalClass(
