@@ -36,7 +36,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-all test-real test-stores core matrix upgrades test-install test-pyspark test-web \
-	simulate crash bench bench-store scale soak demo demo-kafka docs clean
+	simulate crash bench flame bench-store scale soak demo demo-kafka docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ crash: setup ## kill real pipelines on real Spark N times, 50 by default; SEED t
 
 bench: setup ## compare with Spark's own engine, as ratios; QUICK=1 for a short run
 	$(BIN)/python bench/run.py
+
+flame: setup ## where the query's thread spends a trigger, as a picture; ONLY=windowed; needs a JDK
+	$(BIN)/python bench/flame.py
 
 bench-store: setup $(STORES_STAMP) ## requests and time of a batch on S3, with both engines; needs Maven
 	PYTHONPATH=. $(BIN)/python bench/store.py
