@@ -99,6 +99,15 @@ def test_a_torn_file_is_refused_in_one_run() -> None:
     assert "create_commits" not in {site for site, _ in outcome.passed[1]}
 
 
+def test_a_stop_while_a_failure_is_recorded_does_not_hide_the_failure() -> None:
+    """Found by `make simulate SEED=1118`."""
+    run = "processing*4!raise@before_sink#1!hang@before_failure_entry#1"
+    query = "sources=v2-now:2 after=1 poison= plan=stateless retain=100 flags=nodata"
+    outcome = simulate(Schedule.parse(f"{query} arrivals=0 runs={run}"))
+    assert outcome.violations == []
+    assert [fault.site for fault in outcome.injected] == ["before_sink", "before_failure_entry"]
+
+
 @pytest.mark.parametrize("kind", FaultKind)
 def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
     site = next(site for site, kinds in KINDS_AT.items() if kind in kinds and "delete" not in site)

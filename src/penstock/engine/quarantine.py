@@ -142,16 +142,17 @@ class Quarantine:
             runtime.clock.time_millis(),
             self._brief(error),
         )
-        runtime.faults.reach(FaultPoint.BEFORE_FAILURE_ENTRY, batch_id)
+        # No error of this may take the place of the batch's own, which would then not be reported.
         try:
+            runtime.faults.reach(FaultPoint.BEFORE_FAILURE_ENTRY, batch_id)
             runtime.checkpoint.failures.append(failure)
+            runtime.faults.reach(FaultPoint.AFTER_FAILURE_ENTRY, batch_id)
         except Exception:
             _logger.warning(
                 "The failure of batch %s could not be recorded, so it is not counted",
                 batch_id,
                 exc_info=True,
             )
-        runtime.faults.reach(FaultPoint.AFTER_FAILURE_ENTRY, batch_id)
 
     def _decide(self, context: BatchContext) -> QuarantineRecord | None:
         """Find the parts to leave out and record them; None if the batch is to run as it is."""
