@@ -93,7 +93,8 @@ def _sums(runs: Sequence[RecordedRun]) -> str:
     units = dict.fromkeys(run.unit for run in runs)
     done = {unit: sum(run.done for run in runs if run.unit == unit) for unit in units}
     problems = sum(run.problems for run in runs)
-    return ", ".join(f"{done[unit]:,} {unit}" for unit in units) + f", {problems} problems"
+    found = "1 problem" if problems == 1 else f"{problems} problems"
+    return ", ".join([*(f"{done[unit]:,} {unit}" for unit in units), found])
 
 
 def _commit() -> str:
