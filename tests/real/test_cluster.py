@@ -230,7 +230,10 @@ def test_of_two_drivers_on_one_checkpoint_one_goes_on(
             assert sorted(codes, key=str) == [Outcome.QUERY_FAILED, None], codes
             loser = codes.index(Outcome.QUERY_FAILED)
             RunningJob(children[1 - loser], input, logs[1 - loser]).progress()
-    assert "Multiple streaming jobs detected for" in logs[loser].read_text(), tail(logs[loser])
+    # The second driver may begin with a batch that the first has planned and not committed. Both
+    # then write it, and the log of the sink refuses one of them before the commit log does.
+    refusal = "Multiple streaming jobs detected for|Race while writing batch"
+    assert re.search(refusal, logs[loser].read_text()), tail(logs[loser])
     warning = f" is used by query .* \\(process {first.pid} on "
     assert re.search(warning, logs[1].read_text()), tail(logs[1])
     input.close()
