@@ -1,19 +1,23 @@
 import org.apache.spark.sql.Encoder;
 import scala.Option;
+import scala.Some;
 import scala.runtime.AbstractFunction0;
 import scala.runtime.BoxedUnit;
 
 /** Writes or converts the planned batches of one query, all of which have the same columns. */
 public class BatchOutput {
+    private static final Option COLLECT = new Some("collect");
+
     private Encoder encoder;
     private ConfBroadcasts broadcasts;
 
     /** Runs a batch whose plan writes to a V2 sink. Returns the rows written, null if unknown. */
-    public Long write(QueryExecution execution) {
-        ClassicDataset rows = dataset(execution);
+    public Long write(final QueryExecution execution) {
         share(execution);
         try {
-            rows.collect();  // runs the write, which returns no rows
+            SQLExecution.withNewExecutionId(execution, COLLECT, new AbstractFunction0() {
+                public Object apply() { return collect(execution); }
+            });
         } finally {
             broadcasts.end();
         }
@@ -55,6 +59,24 @@ public class BatchOutput {
         } finally {
             broadcasts.end();
         }
+    }
+
+    /**
+     * What `Dataset.collect` does inside of its SQL execution, without an encoder for the rows,
+     * which Spark would resolve in every batch: the write returns no rows.
+     */
+    private static Object collect(final QueryExecution execution) {
+        return Actions.withId(execution, new AbstractFunction0() {
+            public Object apply() {
+                String failed = "The \"collect\" action failed.";
+                return QueryExecution$.MODULE$.withInternalError(failed, new AbstractFunction0() {
+                    public Object apply() {
+                        execution.executedPlan().resetMetrics();
+                        return execution.executedPlan().executeCollect();
+                    }
+                });
+            }
+        });
     }
 
     /** Shares the configurations that the operators broadcast, until `broadcasts.end`. */
