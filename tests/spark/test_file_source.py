@@ -128,3 +128,31 @@ def test_partition_directories_are_columns(session: SparkSession, tmp_path: Path
         (0, "mon"),
         (1, "tue"),
     }
+
+
+@pytest.mark.parametrize("interval", [3, 4])
+def test_expired_entries_of_both_logs_are_deleted_at_compactions(
+    session: SparkSession, tmp_path: Path, interval: int
+) -> None:
+    """Afterwards there are the same files as with Spark's engine, which deletes more often."""
+    for log in ("fileSource", "fileSink"):
+        session.conf.set(f"spark.sql.streaming.{log}.log.compactInterval", str(interval))
+        session.conf.set(f"spark.sql.streaming.{log}.log.cleanupDelay", "0")
+    session.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    files = LineFiles(tmp_path / "in")
+    for number in range(4 * interval + 1):
+        files.add(str(number))
+    stream = session.readStream.option("maxFilesPerTrigger", 1).text(str(files.directory))
+    left = {}
+    for engine, writer in (("spark", stream.writeStream), ("penstock", write_stream(stream))):
+        out, checkpoint = tmp_path / engine / "out", tmp_path / engine / "checkpoint"
+        query = writer.format("parquet").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(str(out)).awaitTermination()
+        assert column(session.read.parquet(str(out))) == sorted(files.lines)
+        left[engine] = [_names(checkpoint / "sources" / "0"), _names(out / "_spark_metadata")]
+    assert left["penstock"] == left["spark"]
+    assert all("0" not in names for names in left["spark"])
+
+
+def _names(log: Path) -> list[str]:
+    return sorted(path.name for path in log.iterdir() if not path.name.startswith("."))

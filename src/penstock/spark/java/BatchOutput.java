@@ -10,6 +10,8 @@ public class BatchOutput {
 
     private Encoder encoder;
     private ConfBroadcasts broadcasts;
+    private V1Sink sinkOfLog;
+    private FileLog log;
 
     /** Runs a batch whose plan writes to a V2 sink. Returns the rows written, null if unknown. */
     public Long write(final QueryExecution execution) {
@@ -32,8 +34,13 @@ public class BatchOutput {
     }
 
     /** Calls addBatch of a V1 sink, as one SQL execution. */
-    public void addBatch(final V1Sink sink, final long batchId, QueryExecution execution) {
+    public void addBatch(final V1Sink sink, final long batchId, QueryExecution execution)
+            throws Throwable {
         final ClassicDataset rows = dataset(execution);
+        if (sink != sinkOfLog) {
+            sinkOfLog = sink;
+            log = sink instanceof FileStreamSink ? FileLog.of(sink, "fileLog") : null;
+        }
         share(execution);
         try {
             SQLExecution.withNewExecutionId(execution, Option.empty(), new AbstractFunction0() {
@@ -45,6 +52,7 @@ public class BatchOutput {
         } finally {
             broadcasts.end();
         }
+        if (log != null && (batchId + 1) % log.interval() == 0) { log.deleteExpired(batchId); }
     }
 
     /** The rows of a batch as an ordinary Dataset, without the streaming plan. */

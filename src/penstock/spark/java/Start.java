@@ -212,6 +212,9 @@ public class Start {
         return rows.isStreaming() ? rows.logicalPlan() : rows.queryExecution().logical().toString();
     }
 
+    /** The log of a file source; null if Spark deletes its expired entries, or nobody does. */
+    public FileLog logOf(Source source) { return FileLog.of(source, "metadataLog"); }
+
     /** One record for each file in some batches of the log of a file source: path, timestamp. */
     public String filesBetween(FileStreamSourceLog log, long first, long last) {
         Records records = new Records();

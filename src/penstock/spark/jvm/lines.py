@@ -177,6 +177,7 @@ _4_1 = _older(
 
 _IN_SUBPACKAGES_SINCE_4_1 = {
     "CheckpointFileManager": "CheckpointFileManager",
+    "CompactibleFileStreamLog": "CompactibleFileStreamLog",
     "EventTimeStats": "EventTimeStats",
     "EventTimeWatermarkExec": "EventTimeWatermarkExec",
     "FileEntry": "FileStreamSource$FileEntry",

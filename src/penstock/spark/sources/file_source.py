@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from penstock.engine.data_stream import SourceFile
@@ -32,6 +33,17 @@ class JvmFileSource(JvmSource):
         self._session = session
         self._path = path
         self._open_at = open_at
+        self._jlog = session.jvm.java.start.logOf(self.jstream)
+
+    def commit(self, end: Offset) -> None:
+        super().commit(end)
+        entry = _log_offset(end)
+        if self._jlog is not None and (entry + 1) % self._compact_interval == 0:
+            self._jlog.deleteExpired(entry)
+
+    @cached_property
+    def _compact_interval(self) -> int:
+        return int(self._jlog.interval())
 
     def files_between(self, start: Offset | None, end: Offset) -> Sequence[SourceFile] | None:
         first = -1 if start is None else _log_offset(start)

@@ -50,6 +50,9 @@ CONNECTOR_CLASSES: dict[str, InternalClass] = {
         new="metadataLogVersion, sparkSession, path",
         methods="add(batchId, logs) get(startId, endId)",
     ),
+    "CompactibleFileStreamLog": InternalClass(
+        f"{STREAMING}.runtime.CompactibleFileStreamLog", "the logs of file sources and sinks"
+    ),
     "FileEntry": InternalClass(
         f"{STREAMING}.runtime.FileStreamSource$FileEntry",
         "bisecting a batch of files",
