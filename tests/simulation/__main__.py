@@ -40,7 +40,7 @@ def explore(at_least: int, seed: int, processes: int | None = None) -> int:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(f"schedules  {tally.total} ({_counts(tally.schedules)})")
-    print(f"runs       {tally.runs}, batches {tally.batches}")
+    print(f"runs       {tally.runs} ({tally.simulated} different), batches {tally.batches}")
     print(f"faults     {tally.faults.total()} ({_counts(tally.faults)})")
     print(f"sites      {len(tally.sites)} with faults")
     print(f"time       {taken:.1f} s, {tally.total / taken:.0f} schedules a second")

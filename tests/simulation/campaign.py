@@ -26,10 +26,14 @@ _GENERATED_AT_ONCE = 500
 
 @dataclass
 class Tally:
-    """The number of schedules by origin, the injected faults, and the violations."""
+    """The number of schedules by origin, the injected faults, and the violations.
+
+    `runs` counts the runs of all schedules, `simulated` each run that several share only once.
+    """
 
     schedules: Counter[str] = field(default_factory=Counter)
     runs: int = 0
+    simulated: int = 0
     batches: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     sites: Counter[str] = field(default_factory=Counter)
@@ -44,6 +48,7 @@ class Tally:
         for schedule, outcome in explored:
             self.schedules[origin] += 1
             self.runs += len(outcome.passed)
+            self.simulated += outcome.simulated
             self.batches += len(outcome.ledger.commits)
             self.faults.update(fault.kind.value for fault in outcome.injected)
             self.sites.update(fault.site for fault in outcome.injected)
@@ -55,6 +60,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         self.schedules.update(other.schedules)
         self.runs += other.runs
+        self.simulated += other.simulated
         self.batches += other.batches
         self.faults.update(other.faults)
         self.sites.update(other.sites)

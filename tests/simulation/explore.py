@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tests.simulation.futures import Futures
 from tests.simulation.schedule import Fault, FaultKind, Run, Schedule, TriggerKind
 from tests.simulation.simulator import Outcome, Simulation, simulate
 from tests.simulation.sites import KINDS_AT
@@ -73,29 +74,35 @@ def single_faults(ground: Ground) -> Iterator[Explored]:
     undisturbed = replace(ground.query, runs=runs)
     outcome = simulate(undisturbed)
     yield undisturbed, outcome
+    before, futures = Simulation(World(ground.query)), Futures()
     for number in range(2 if ground.query.shape.after else 1):
         for site, occurrence in outcome.passed[number]:
             for kind in KINDS_AT[site]:
                 struck = replace(runs[number], faults=(Fault(kind, site, occurrence),))
                 schedule = replace(ground.query, runs=(*runs[:number], struck, *runs[number + 1 :]))
-                yield schedule, simulate(schedule)
+                simulation = before.fork()
+                simulation.live(struck)
+                yield schedule, futures.finish(simulation, runs[number + 1 :])
+        before.live(runs[number])
 
 
 def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:
     """Every crash in the first run with every crash in the second; the share `part` of `parts`.
 
-    Each first run is simulated once and then forked for all of its second runs.
+    Each first run is simulated once and then forked for all of its second runs. A share has first
+    runs that crash at neighbouring sites, since these often leave the same state.
     """
     passed = simulate(replace(ground.query, runs=(Run(ground.first),))).passed[0]
-    for site, occurrence in passed[part::parts]:
+    futures = Futures()
+    for site, occurrence in passed[len(passed) * part // parts : len(passed) * (part + 1) // parts]:
         first = Run(ground.first, faults=(_crash_at(site, occurrence),))
         past = Simulation(World(ground.query))
         past.live(first)
-        undisturbed = past.fork().live(Run(ground.second))
-        for second_site, second_occurrence in undisturbed.passed:
+        undisturbed = futures.finish(past, (Run(ground.second),))
+        for second_site, second_occurrence in undisturbed.passed[1]:
             second = Run(ground.second, faults=(_crash_at(second_site, second_occurrence),))
             schedule = replace(ground.query, runs=(first, second))
-            yield schedule, past.fork().finish((second,))
+            yield schedule, futures.finish(past.fork(), (second,))
 
 
 def _crash_at(site: str, occurrence: int) -> Fault:

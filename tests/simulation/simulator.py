@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.checkpoint import CheckpointDirectory, CheckpointFiles
 from penstock.engine.cron import Cron
@@ -76,12 +76,17 @@ class _IdleSignal(threading.Event):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a schedule. `passed` has the sites that each run passed, in order."""
+    """The result of a schedule. `passed` has the sites that each run passed, in order.
+
+    `simulated` is the number of runs that were simulated for this schedule alone. The others are
+    also runs of another schedule, and were simulated for that one.
+    """
 
     violations: list[str]
     injected: list[Fault]
     passed: list[list[tuple[str, int]]]
     ledger: Ledger
+    simulated: int = field(default=0, compare=False)
 
 
 def simulate(schedule: Schedule) -> Outcome:
@@ -90,20 +95,42 @@ def simulate(schedule: Schedule) -> Outcome:
 
 
 class Simulation:
-    """A world and its processes so far."""
+    """A world and its processes so far. `simulated` does not count those before a fork."""
 
     def __init__(self, world: World, lives: Sequence[Life] = ()) -> None:
         self._world = world
         self._lives = list(lives)
+        self.simulated = 0
+
+    @property
+    def has_violation(self) -> bool:
+        return bool(self._world.checker.violations)
+
+    @property
+    def now_ms(self) -> int:
+        return self._world.now_ms
+
+    @property
+    def injected(self) -> list[Fault]:
+        return [fault for life in self._lives for fault in life.injected]
+
+    @property
+    def passed(self) -> list[list[tuple[str, int]]]:
+        return [life.passed for life in self._lives]
 
     def fork(self) -> Simulation:
         """A copy, to continue in another way."""
         return Simulation(self._world.fork(), self._lives)
 
+    def is_in_same_state(self, other: Simulation) -> bool:
+        """Whether the same runs have the same outcome after both, which have as many processes."""
+        return self._world.is_in_same_state(other._world)
+
     def live(self, run: Run, *, is_last: bool = False) -> Life:
         """Run one more process."""
         life = _live(self._world, Life(len(self._lives), run, is_last=is_last))
         self._lives.append(life)
+        self.simulated += 1
         return life
 
     def finish(self, runs: Sequence[Run] = ()) -> Outcome:
@@ -121,9 +148,10 @@ class Simulation:
             world.checker.all_over(last)
         return Outcome(
             world.checker.violations,
-            [fault for life in self._lives for fault in life.injected],
-            [life.passed for life in self._lives],
+            self.injected,
+            self.passed,
             world.checker.ledger,
+            self.simulated,
         )
 
 

@@ -62,6 +62,21 @@ def test_any_schedule(schedule: Schedule) -> None:
     assert simulate(schedule).violations == []
 
 
+@pytest.mark.parametrize("number", [18, 33, 39])
+def test_shared_runs_have_the_outcome_of_each_schedule(number: int) -> None:
+    explored = list(single_faults(single_fault_grounds()[number]))
+    assert sum(outcome.simulated for _, outcome in explored) < 2 * len(explored)
+    for schedule, outcome in explored[::5]:
+        assert outcome == simulate(schedule)
+
+
+def test_shared_runs_of_pairs_have_the_outcome_of_each_schedule() -> None:
+    explored = list(crash_pairs(crash_pair_grounds()[8], part=3, parts=10))
+    assert sum(outcome.simulated for _, outcome in explored) < len(explored)
+    for schedule, outcome in explored[::3]:
+        assert outcome == simulate(schedule)
+
+
 def test_every_fault_point_of_the_engine_is_struck_by_some_single_fault() -> None:
     struck = {site for ground in single_fault_grounds() for site in _passed(ground.query)}
     assert {point.value for point in FaultPoint} <= struck

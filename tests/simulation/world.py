@@ -6,8 +6,9 @@ import threading
 
 from penstock.checkpoint.quarantine_log import FAILURES
 from penstock.checkpoint.sink_entries import SINKS
+from penstock.checkpoint.stream_metadata import FILE_NAME
 from penstock.engine.clock import Clock
-from tests.memory_world.files import MemoryFiles
+from tests.memory_world.files import Directories, MemoryFiles
 from tests.simulation.checker import Checker
 from tests.simulation.life import Life
 from tests.simulation.replacements import as_another_query_has_it, without_batch
@@ -53,6 +54,24 @@ class World(Clock):
         other._arrived = self._arrived
         other.now_ms = self.now_ms
         return other
+
+    def is_in_same_state(self, other: World) -> bool:
+        """Whether this is another world of the same query in the same state, between two runs.
+
+        The query id and the marks of files are random. They are not compared: a later run sees that
+        it has not written the files itself, whatever they are.
+        """
+        return (
+            self.now_ms == other.now_ms
+            and self._arrived == other._arrived
+            and self.rows == other.rows
+            and self.discarded == other.discarded
+            and self.torn == other.torn
+            and self.marks.keys() == other.marks.keys()
+            and self._listings == other._listings
+            and _without_query_id(self.files) == _without_query_id(other.files)
+            and self.checker.ledger == other.checker.ledger
+        )
 
     # Time and input.
 
@@ -183,3 +202,12 @@ class World(Clock):
         listings = self._listings.setdefault(directory, [[]])
         listings.append(self.files.list_names(directory))
         del listings[:-_LISTINGS_KEPT]
+
+
+def _without_query_id(files: MemoryFiles) -> Directories:
+    """The files, with as many dashes in `metadata` as it has bytes: a torn one has fewer."""
+    directories = dict(files.directories)
+    root = directories.get("", {})
+    if FILE_NAME in root:
+        directories[""] = {**root, FILE_NAME: b"-" * len(root[FILE_NAME])}
+    return directories
