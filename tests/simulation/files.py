@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 
 from penstock.checkpoint import CheckpointFiles, OffsetSeqLog, StreamMetadata
@@ -101,6 +102,7 @@ class SimulatedFiles(CheckpointFiles):
                 self._world.create_by_rival(self._life, name, as_a_rival_has_it(name, data))
 
 
+@functools.cache
 def kind_of(name: str) -> str:
     """The part of the checkpoint that a file or directory belongs to."""
     return name.removeprefix(f"{OWN_DIRECTORY}/").partition("/")[0]

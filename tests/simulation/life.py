@@ -56,11 +56,12 @@ class Life(FaultInjector):
         """Pass a site. Injects its fault, or returns it if the file layer has to inject it."""
         if self.dead:
             raise Killed
-        occurrence = self._times.get(site, 0) + 1
-        self._times[site] = occurrence
-        self.passed.append((site, occurrence))
-        fault = self._faults.get((site, occurrence))
-        return None if fault is None else self._strike(fault)
+        occurrence = self._times[site] = self._times.get(site, 0) + 1
+        passed = site, occurrence
+        self.passed.append(passed)
+        if passed in self._faults:
+            return self._strike(self._faults[passed])
+        return None
 
     def die(self) -> Killed:
         """End the process; raise what this returns."""

@@ -12,6 +12,7 @@ quarantine after one failure, which cannot process row 2 of source 0 and row 0 o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 
@@ -136,7 +137,7 @@ class QueryShape:
     poison: tuple[tuple[int, int], ...] = ()
     """The rows that the query cannot process: the number of the source, and of the row in it."""
 
-    @property
+    @functools.cached_property
     def sink_names(self) -> tuple[str, ...]:
         return tuple(f"sink-{number}" for number in range(self.sinks))
 
@@ -144,7 +145,7 @@ class QueryShape:
     def is_stateful(self) -> bool:
         return self.watermark_policy is not None
 
-    @property
+    @functools.cached_property
     def plan_order(self) -> tuple[int, ...]:
         """The numbers of the sources in the order of the plan."""
         numbers = tuple(range(len(self.sources)))

@@ -14,6 +14,7 @@ from tests.simulation.sites import PROGRESS_REPORT
 from tests.simulation.world import World
 
 _MANY_TRIGGERS = 80
+_NEVER_STARTED = threading.Thread()
 
 
 class _InlineThread(threading.Thread):
@@ -63,6 +64,10 @@ class SimulatedSession(MemorySession):
         if runs_on and not life.is_last and self._triggers >= life.run.triggers:
             life.stop_query(graceful=True)
         self._world.let_rows_arrive()
+
+    def create_thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        """The query runs on the thread of the caller, which starts no other."""
+        return _NEVER_STARTED
 
     def create_sink_thread(self, target: Callable[[], None], sink: str) -> threading.Thread:
         return _InlineThread(target)
