@@ -114,13 +114,14 @@ def _should_construct(runtime: QueryRuntime, context: BatchContext) -> bool:
     )
     has_data = context.is_new_data_available
     should_construct = has_data or requires_another
-    _logger.log(
-        TRACE,
-        "noDataBatchesEnabled = %s, lastExecutionRequiresAnotherBatch = %s, "
-        "isNewDataAvailable = %s, shouldConstructNextBatch = %s",
-        *(str(flag).lower() for flag in (no_data_batches, requires_another)),
-        *(str(flag).lower() for flag in (has_data, should_construct)),
-    )
+    if _logger.isEnabledFor(TRACE):
+        flags = no_data_batches, requires_another, has_data, should_construct
+        _logger.log(
+            TRACE,
+            "noDataBatchesEnabled = %s, lastExecutionRequiresAnotherBatch = %s, "
+            "isNewDataAvailable = %s, shouldConstructNextBatch = %s",
+            *(str(flag).lower() for flag in flags),
+        )
     return should_construct
 
 

@@ -59,4 +59,4 @@ class LongOffset(Offset):
     @classmethod
     def of(cls, offset: Offset) -> LongOffset:
         """Convert any offset. Raises ValueError if its JSON is not a whole number."""
-        return cls(int(offset.json))
+        return offset if isinstance(offset, cls) else cls(int(offset.json))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.checkpoint.timestamps import format_timestamp
@@ -127,12 +126,16 @@ class ProgressReporter:
         self._phase_starts = {}
         self.update_status(is_trigger_active=True)
 
-    @contextlib.contextmanager
-    def report_time_taken(self, phase: str) -> Iterator[None]:
-        """Add the time the body takes to a phase of the current trigger."""
+    def report_time_taken(self, phase: str) -> _Phase:
+        """Context manager: add the time the body takes to a phase of the current trigger."""
+        return _Phase(self, phase)
+
+    def _begin_phase(self, phase: str) -> float:
         start = self._clock.elapsed_millis()
         self._phase_starts.setdefault(phase, max(start - self._trigger_start_elapsed, 0.0))
-        yield
+        return start
+
+    def _end_phase(self, phase: str, start: float) -> None:
         taken = max(self._clock.elapsed_millis() - start, 0.0)
         self._durations[phase] = self._durations.get(phase, 0.0) + taken
         _logger.debug("%s took %s ms", phase, round(taken))
@@ -303,6 +306,23 @@ class ProgressReporter:
                 taken,
                 processing,
             )
+
+
+class _Phase:
+    """A phase of a trigger, as a context manager. If its body raises, it is not recorded."""
+
+    __slots__ = ("_phase", "_reporter", "_start")
+
+    def __init__(self, reporter: ProgressReporter, phase: str) -> None:
+        self._reporter = reporter
+        self._phase = phase
+
+    def __enter__(self) -> None:
+        self._start = self._reporter._begin_phase(self._phase)
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._reporter._end_phase(self._phase, self._start)
 
 
 def _json_of(progress: StreamProgress, source: DataStream) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
 
 from penstock.checkpoint import OffsetSeq, OffsetSeqMetadata
 from penstock.engine.data_stream import DataStream
@@ -26,6 +26,16 @@ class StreamProgress(Mapping[DataStream, Offset]):
 
     def __len__(self) -> int:
         return len(self._offsets)
+
+    # What Mapping implements itself calls __getitem__ and __iter__ once for each source.
+
+    def get(  # type: ignore[override]
+        self, source: DataStream, default: Offset | None = None
+    ) -> Offset | None:
+        return self._offsets.get(source, default)
+
+    def items(self) -> ItemsView[DataStream, Offset]:
+        return self._offsets.items()
 
     def __add__(self, updates: Mapping[DataStream, Offset]) -> StreamProgress:
         """A new progress in which `updates` take precedence; `++` in the reference."""
