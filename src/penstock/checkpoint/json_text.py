@@ -7,10 +7,12 @@ from typing import Any
 
 from penstock.errors import MalformedLogError
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
 
 def to_json(value: Any) -> str:
     """One line of JSON in Spark's format."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def object_from_json(text: str, what: str) -> dict[str, Any]:

@@ -19,7 +19,9 @@ def format_timestamp(millis: int) -> str:
     year = moment.year + 400 * cycles
     of_era = year if year > 0 else 1 - year
     sign = "+" if of_era > 9999 else ""
-    return f"{sign}{of_era:04d}-{moment:%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
+    date = f"{sign}{of_era:04d}-{moment.month:02d}-{moment.day:02d}"
+    time = f"{moment.hour:02d}:{moment.minute:02d}:{moment.second:02d}"
+    return f"{date}T{time}.{millis % 1000:03d}Z"
 
 
 def to_the_second(millis: int) -> str:
