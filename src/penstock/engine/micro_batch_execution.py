@@ -111,4 +111,4 @@ class MicroBatchExecution:
             )
             self._finish()
         else:
-            self._polling.wait()
+            self._polling.wait(self._runtime.reporter.trigger_elapsed_ms / 1000)

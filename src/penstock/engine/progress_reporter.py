@@ -126,6 +126,11 @@ class ProgressReporter:
         self._phase_starts = {}
         self.update_status(is_trigger_active=True)
 
+    @property
+    def trigger_elapsed_ms(self) -> float:
+        """The time since the last trigger started, exact and whether or not it is over."""
+        return max(self._clock.elapsed_millis() - self._trigger_start_elapsed, 0.0)
+
     def report_time_taken(self, phase: str) -> _Phase:
         """Context manager: add the time the body takes to a phase of the current trigger."""
         return _Phase(self, phase)
