@@ -23,7 +23,7 @@ from penstock.errors import UnsupportedError
 from penstock.spark.jvm.lines import LINES
 from penstock.spark.state.repartition import require_repartitioning
 from tests.checkpoint.tools.checkpoints import age, content_of
-from tests.checkpoint.tools.test_surgery_on_spark import FORMAT, PROVIDER, ROCKSDB, Engine, run
+from tests.debug.test_surgery_on_spark import FORMAT, PROVIDER, ROCKSDB, Engine, run
 from tests.processes import kill_session, running
 from tests.streams import LineFiles, eventually
 

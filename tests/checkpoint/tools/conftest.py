@@ -1,15 +1,10 @@
-"""Tests on Spark get their own session; the others start no JVM."""
+"""Object stores in memory. No test of this folder starts a JVM: those on Spark are elsewhere."""
 
 from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.streams")
-
-from tests.checkpoint.tools.buckets import Buckets, use_buckets  # noqa: E402
-from tests.streams import session  # noqa: E402
-
-__all__ = ["session"]
+from tests.checkpoint.tools.buckets import Buckets, use_buckets
 
 
 @pytest.fixture
