@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,8 +22,12 @@ NARROWING = "assert isinstance(query, penstock.StreamingQuery)\n"
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("mypy")
+def cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of each test process, kept between runs: mypy takes long to read PySpark's types."""
+    kept = request.config.cache
+    if kept is None:
+        return tmp_path_factory.mktemp("mypy")
+    return kept.mkdir(f"mypy-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")
 
 
 def mypy(program: str, folder: Path, cache: Path) -> str:
