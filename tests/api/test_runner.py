@@ -1,4 +1,4 @@
-"""`penstock run` with an unmodified script, in a child process."""
+"""`penstock run` with an unmodified script, where the process matters in a child process."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from pyspark.sql import SparkSession
 
 import penstock
 from penstock.api.runner import Outcome, run_script
@@ -149,14 +150,15 @@ def test_the_report_of_a_failure_ends_with_the_command_to_run(tmp_path: Path) ->
 
 
 @pytest.mark.since("4.2", "a check that `metadata` exists")
-def test_the_report_of_an_unusable_checkpoint_recommends_verify(tmp_path: Path) -> None:
+def test_the_report_of_an_unusable_checkpoint_recommends_verify(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     job, checkpoint = tmp_path / "job.py", tmp_path / "checkpoint"
     job.write_text(FAILING_JOB)
     (checkpoint / "offsets").mkdir(parents=True)
     (checkpoint / "offsets" / "0").write_text("v1\n{}\n{}")
-    run = [sys.executable, "-m", "penstock.cli", "run", str(job), str(checkpoint)]
-    ended = subprocess.run(run, capture_output=True, text=True)
-    assert ended.returncode == Outcome.QUERY_FAILED, ended.stderr
-    assert ended.stderr.count("Traceback (most recent call last):") == 1
-    assert "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]" in ended.stderr
-    assert ended.stderr.splitlines()[-1] == f"    penstock checkpoint verify {checkpoint}"
+    assert run_script(job, [str(checkpoint)]) == Outcome.QUERY_FAILED
+    printed = capsys.readouterr().err
+    assert printed.count("Traceback (most recent call last):") == 1
+    assert "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]" in printed
+    assert printed.splitlines()[-1] == f"    penstock checkpoint verify {checkpoint}"
