@@ -34,6 +34,9 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' |
 		echo "Development needs Python 3.11 or newer; $(PYTHON) is" \
 			"$$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
+# A test run starts about 200 Python processes; without bytecode each compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-all test-real test-stores core matrix upgrades test-install test-pyspark test-web \
 	simulate crash bench flame bench-store scale soak demo demo-kafka docs clean
