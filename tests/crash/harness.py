@@ -117,8 +117,12 @@ def live(
     kills: Sequence[Kill],
     work: Workspace,
     on_strike: Callable[[Strike], None] = lambda strike: None,
+    last_run: Callable[[], None] | None = None,
 ) -> Life:
-    """Run a pipeline with its kills. Ends early, with the problem, if a run fails by itself."""
+    """Run a pipeline with its kills. Ends early, with the problem, if a run fails by itself.
+
+    `last_run` is called for the run without a kill; by default that is a new process, too.
+    """
     result = Life(pipeline.name)
     try:
         for kill in kills:
@@ -131,7 +135,10 @@ def live(
             on_strike(strike)
         work.close()
         result.runs += 1
-        _run(pipeline, work, None)
+        if last_run is None:
+            _run(pipeline, work, None)
+        else:
+            last_run()
     except RunFailedError as exc:
         result.problems.append(str(exc))
         return result

@@ -11,16 +11,15 @@ import os
 import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import write_stream
 from penstock.testing import quiet_session
 
 
-def main(work: Path) -> None:
-    spark = quiet_session("kill many sinks", work / "spark.log", short_lived=True)
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+def run(spark: SparkSession, work: Path, *, parallel: bool) -> None:
+    """Process the files, in this process."""
     reader = spark.readStream.schema("n long").option("maxFilesPerTrigger", 1)
     counts = reader.json(str(work / "in")).groupBy((F.col("n") % 2).alias("odd")).count()
 
@@ -39,11 +38,17 @@ def main(work: Path) -> None:
         (table / str(batch_id)).write_text(json.dumps(found(df)))
 
     writer = write_stream(counts).outputMode("update").to("log", append)
-    writer.to("table", replace, parallel="parallel" in sys.argv)
+    writer.to("table", replace, parallel=parallel)
     writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True)
     writer.start().awaitTermination()
+
+
+def main(work: Path, *options: str) -> None:
+    """Process the files in a JVM of its own."""
+    spark = quiet_session("kill many sinks", work / "spark.log", short_lived=True)
+    run(spark, work, parallel="parallel" in options)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

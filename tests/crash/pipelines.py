@@ -194,8 +194,7 @@ PIPELINES = {
     )
 }
 
-_CONF = {
-    "spark.log.level": "ERROR",
+CONF = {
     "spark.sql.streaming.minBatchesToRetain": str(RETAINED_BATCHES),
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -207,17 +206,24 @@ _CONF = {
 }
 
 
-def run_pipeline(name: str, work: Workspace, kill_at: str) -> None:
+def run_pipeline(spark: SparkSession, name: str, work: Workspace, kill_at: str = "-") -> None:
     """Run a pipeline on the available input, in this process, until the end or the kill."""
-    spark = quiet_session(f"crash {name}", work.log, _CONF, short_lived=True)
     writer = write_stream(PIPELINES[name].query(spark, work)).format("parquet")
     writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
     if kill_at != "-":
         point, _, batch_id = kill_at.partition(":")
         writer.inject_faults(KillAt(FaultPoint(point), int(batch_id)))
     writer.start(str(work.table)).awaitTermination()
+
+
+def main(name: str, work: Workspace, kill_at: str) -> None:
+    """Run a pipeline in a JVM of its own."""
+    spark = quiet_session(
+        f"crash {name}", work.log, {"spark.log.level": "ERROR", **CONF}, short_lived=True
+    )
+    run_pipeline(spark, name, work, kill_at)
     spark.stop()
 
 
 if __name__ == "__main__":
-    run_pipeline(sys.argv[1], Workspace(Path(sys.argv[2])), sys.argv[3])
+    main(sys.argv[1], Workspace(Path(sys.argv[2])), sys.argv[3])

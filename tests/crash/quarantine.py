@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock import StreamingQueryException, write_stream
 from penstock.testing import quiet_session
@@ -18,9 +18,8 @@ from penstock.testing import quiet_session
 FAILED = 3
 
 
-def main(work: Path) -> int:
-    spark = quiet_session("kill quarantine", work / "spark.log", short_lived=True)
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+def run(spark: SparkSession, work: Path) -> int:
+    """Process the files, in this process; returns the exit code of the program."""
     reader = spark.readStream.schema("n long").option("maxFilesPerTrigger", 4)
     checked = "if(n < 0, cast(raise_error('negative: ' || n) as long), n % 2) as odd"
     counts = reader.json(str(work / "in")).selectExpr(checked).groupBy("odd").count()
@@ -38,9 +37,16 @@ def main(work: Path) -> int:
         query.awaitTermination()
     except StreamingQueryException:
         return FAILED
+    return 0
+
+
+def main(work: Path) -> int:
+    """Process the files in a JVM of its own."""
+    spark = quiet_session("kill quarantine", work / "spark.log", short_lived=True)
+    try:
+        return run(spark, work)
     finally:
         spark.stop()
-    return 0
 
 
 if __name__ == "__main__":

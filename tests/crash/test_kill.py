@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.engine.faults import OF_EVERY_QUERY, FaultPoint
 from tests.crash.harness import AtMoment, AtPoint, Kill, Life, Strike, choose_kills, live
-from tests.crash.pipelines import PIPELINES, Workspace
+from tests.crash.pipelines import CONF, PIPELINES, Workspace, run_pipeline
 
 
 @pytest.mark.core
 def test_a_windowed_aggregation_that_is_killed_loses_nothing_and_writes_nothing_twice(
-    tmp_path: Path,
+    spark: SparkSession, tmp_path: Path
 ) -> None:
+    """The last run is in this process, whose JVM is warm; it knows nothing of the killed ones."""
+    session = spark.newSession()
+    for key, value in CONF.items():
+        session.conf.set(key, value)
+    work = Workspace(tmp_path / "work")
     kills: list[Kill] = [
         AtPoint(FaultPoint.AFTER_SINK),
         AtPoint(FaultPoint.AFTER_OFFSET_LOG),
         AtMoment(batches_on=0, seconds=0.05, with_jvm=True),
     ]
-    life = live(PIPELINES["windowed"], kills, Workspace(tmp_path / "work"))
+    finish = partial(run_pipeline, session, "windowed", work)
+    life = live(PIPELINES["windowed"], kills, work, last_run=finish)
     assert life.problems == []
     assert [(strike.has_struck, strike.problems) for strike in life.strikes] == [(True, ())] * 3
     assert life.runs == 4

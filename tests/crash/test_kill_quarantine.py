@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.checkpoint import CheckpointDirectory, LocalFiles
 from penstock.checkpoint.quarantine_log import QuarantineRecord
-from tests.crash.quarantine import FAILED
+from tests.crash.quarantine import FAILED, run
 from tests.streams import put_file
 
 PROGRAM = Path(__file__).with_name("quarantine.py")
@@ -29,7 +30,7 @@ def prepare(work: Path) -> None:
         put_file(work / "in", f"{number}.json", "\n".join(map(json.dumps, rows)), number)
 
 
-def run(work: Path, kill_at: str = "-") -> int:
+def run_as_process(work: Path, kill_at: str = "-") -> int:
     """Run the program until it ends or is killed at POINT:BATCH; returns its exit code."""
     child = "penstock.testing.crash_child"
     command = [sys.executable, "-m", child, str(work / "reached"), kill_at, "{}"]
@@ -43,19 +44,22 @@ def record(work: Path) -> QuarantineRecord | None:
     return CheckpointDirectory(LocalFiles(work / "checkpoint")).quarantine.get(1)
 
 
-def check(work: Path, kill_at: str) -> None:
-    """Kill once, restart until the program does not fail, compare the table and the copies."""
+def check(spark: SparkSession, work: Path, kill_at: str) -> None:
+    """Kill once, restart until the program does not fail, compare the table and the copies.
+
+    The runs after the kill are in this process, whose JVM is warm and knows none before it.
+    """
     prepare(work)
-    codes = [] if "failure_entry" in kill_at else [run(work)]
-    codes.append(run(work, kill_at))
+    codes = [] if "failure_entry" in kill_at else [run_as_process(work)]
+    codes.append(run_as_process(work, kill_at))
     log = (work / "child.log").read_text
     assert codes[-1] == -signal.SIGKILL, log()
     assert codes[:-1] in ([], [FAILED]), log()
     before = record(work)
-    codes = [run(work)]
+    codes = [run(spark.newSession(), work)]
     if codes == [FAILED]:
         assert kill_at.startswith("before_failure_entry")
-        codes.append(run(work))
+        codes.append(run(spark.newSession(), work))
     assert codes[-1] == 0, log()
     table = {path.name: json.loads(path.read_text()) for path in (work / "table").iterdir()}
     assert table == EXPECTED
@@ -71,8 +75,8 @@ def check(work: Path, kill_at: str) -> None:
 
 
 @pytest.mark.core
-def test_a_kill_after_the_decision(tmp_path: Path) -> None:
-    check(tmp_path / "work", "after_quarantine_record:1")
+def test_a_kill_after_the_decision(spark: SparkSession, tmp_path: Path) -> None:
+    check(spark, tmp_path / "work", "after_quarantine_record:1")
 
 
 @pytest.mark.extended
@@ -89,5 +93,5 @@ def test_a_kill_after_the_decision(tmp_path: Path) -> None:
         "before_commit_log:1",
     ],
 )
-def test_a_kill_anywhere_else(tmp_path: Path, kill_at: str) -> None:
-    check(tmp_path / "work", kill_at)
+def test_a_kill_anywhere_else(spark: SparkSession, tmp_path: Path, kill_at: str) -> None:
+    check(spark, tmp_path / "work", kill_at)
