@@ -3,6 +3,7 @@
 A tree lists everything below its root once, when it is first asked, and answers from that: how many
 requests a command makes depends on the number of objects, not on what it asks. A tree that has
 changed an object knows it; changes of others are seen by a new tree only, see `StorePath.fresh`.
+Several threads may use a tree at the same time.
 
 A connector of Hadoop marks a directory with an empty object whose name ends with a slash. Such a
 mark counts as a directory here. It can be neither copied nor removed with these means.
@@ -11,13 +12,13 @@ mark counts as a directory here. It can be neither copied nor removed with these
 from __future__ import annotations
 
 import fnmatch
+import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
@@ -97,7 +98,11 @@ class StoreTree(ObjectStore):
         self.uri = uri.rstrip("/")
         self.elsewhere = elsewhere
         self._content: dict[str, bytes] = {}
+        # Held while the objects are listed: a change that is made meanwhile is recorded after it.
+        self._lock = threading.RLock()
+        self._listed: dict[str, ObjectStatus] | None = None
         self._sorted: list[str] | None = None
+        self._marks: set[str] | None = None
 
     @property
     def root(self) -> str:
@@ -109,19 +114,25 @@ class StoreTree(ObjectStore):
 
     # What is there, as it was listed.
 
-    @cached_property
+    @property
     def _objects(self) -> dict[str, ObjectStatus]:
-        skipped = len(self.prefix) + 1 if self.prefix else 0
-        listed = self.client.list(self.prefix)
-        return {key[skipped:]: status for key, status in listed.items() if len(key) >= skipped}
+        with self._lock:
+            if self._listed is None:
+                skipped = len(self.prefix) + 1 if self.prefix else 0
+                found = self.client.list(self.prefix)
+                self._listed = {key[skipped:]: found[key] for key in found if len(key) >= skipped}
+            return self._listed
 
-    @cached_property
+    @property
     def marks(self) -> set[str]:
         """The directories that a connector of Hadoop has marked."""
-        empty = [name for name, status in self._objects.items() if not status.st_size]
-        alone = [name for name in empty if not self._has_below(name)]
-        unknown = dict(zip(alone, in_parallel(self._is_mark, alone), strict=True))
-        return {name for name in empty if unknown.get(name, True)}
+        with self._lock:
+            if self._marks is None:
+                empty = [name for name, status in self._objects.items() if not status.st_size]
+                alone = [name for name in empty if not self._has_below(name)]
+                unknown = dict(zip(alone, in_parallel(self._is_mark, alone), strict=True))
+                self._marks = {name for name in empty if unknown.get(name, True)}
+            return self._marks
 
     def _is_mark(self, name: str) -> bool:
         try:
@@ -130,25 +141,21 @@ class StoreTree(ObjectStore):
             return True
         return False
 
-    def _range(self, directory: str) -> tuple[int, int]:
-        """The first and the last index, exclusive, of the sorted names below a directory."""
-        if self._sorted is None:
-            self._sorted = sorted(self._objects)
-        if not directory:
-            return 0, len(self._sorted)
-        after_slash = chr(ord("/") + 1)
-        return (
-            bisect_left(self._sorted, f"{directory}/"),
-            bisect_left(self._sorted, f"{directory}{after_slash}"),
-        )
+    def _all_names(self) -> list[str]:
+        """The names of all objects, sorted."""
+        with self._lock:
+            if self._sorted is None:
+                self._sorted = sorted(self._objects)
+            return self._sorted
 
     def names(self, directory: str = "") -> list[str]:
         """The names of all objects at any depth below a directory, sorted."""
-        first, end = self._range(directory)
-        return (self._sorted or [])[first:end]
+        names = self._all_names()
+        first, end = _range(names, directory)
+        return names[first:end]
 
     def _has_below(self, directory: str) -> bool:
-        first, end = self._range(directory)
+        first, end = _range(self._all_names(), directory)
         return first < end
 
     def files(self, directory: str = "") -> list[str]:
@@ -168,9 +175,10 @@ class StoreTree(ObjectStore):
 
     def status(self, name: str) -> ObjectStatus:
         """Raises FileNotFoundError if there is no such object."""
-        if not self.is_file(name):
+        found = self._objects.get(name)
+        if found is None or name in self.marks:
             raise missing(f"{self.uri}/{name}")
-        return self._objects[name]
+        return found
 
     def exists(self, name: str) -> bool:
         return self.is_file(name) or self.is_directory(name)
@@ -244,22 +252,22 @@ class StoreTree(ObjectStore):
         self._changed(name, size)
 
     def _forget(self) -> None:
-        self._content.clear()
-        self._sorted = None
-        for cached in ("_objects", "marks"):
-            self.__dict__.pop(cached, None)
+        with self._lock:
+            self._content.clear()
+            self._listed = self._sorted = self._marks = None
 
     def _changed(self, name: str, size: int | None) -> None:
         """Record the new size of an object; None if it was removed."""
-        self._content.pop(name, None)
-        if "_objects" not in self.__dict__:
-            return  # the listing that is made later has it
-        self._sorted = None
-        if size is None:
-            self._objects.pop(name, None)
-        else:
-            self._objects[name] = ObjectStatus(size, time.time())
-            self.marks.discard(name)
+        with self._lock:
+            self._content.pop(name, None)
+            if self._listed is None:
+                return  # the listing that is made later has it
+            self._sorted = None
+            if size is None:
+                self._listed.pop(name, None)
+            else:
+                self._listed[name] = ObjectStatus(size, time.time())
+                self.marks.discard(name)
 
 
 class StorePath:
@@ -372,6 +380,14 @@ class StorePath:
 def _check_same_bucket(path: StorePath, other: StorePath) -> None:
     if path.tree.client.identity != other.tree.client.identity:
         raise ValueError(f"{path} is not in the bucket of {other}")
+
+
+def _range(names: Sequence[str], directory: str) -> tuple[int, int]:
+    """The first and the last index, exclusive, of the sorted names below a directory."""
+    if not directory:
+        return 0, len(names)
+    after_slash = chr(ord("/") + 1)
+    return bisect_left(names, f"{directory}/"), bisect_left(names, f"{directory}{after_slash}")
 
 
 def in_parallel(task: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,7 @@ class Buckets:
         self.dies_at: int | None = None
         self.fails_at: int | None = None
         self.loses_at: int | None = None
+        self._counting = threading.Lock()
 
     def client(
         self, kind: str, scheme: str, bucket: str, options: Mapping[str, str]
@@ -76,21 +78,23 @@ class Buckets:
 
     def before_change(self, name: str) -> None:
         """Kill the process, or let a request fail, after a number of changes."""
-        if self.dies_at == 0:
-            raise Killed
-        if self.dies_at is not None:
-            self.dies_at -= 1
-        if self.fails_at is not None:
-            self.fails_at -= 1
-            if self.fails_at == -1:
-                raise OSError(f"{name} failed")
+        with self._counting:
+            if self.dies_at == 0:
+                raise Killed
+            if self.dies_at is not None:
+                self.dies_at -= 1
+            if self.fails_at is not None:
+                self.fails_at -= 1
+                if self.fails_at == -1:
+                    raise OSError(f"{name} failed")
 
     def after_change(self, name: str) -> None:
         """Lose the answer to a request that was carried out."""
-        if self.loses_at is not None:
-            self.loses_at -= 1
-            if self.loses_at == -1:
-                raise OSError(f"{name} was not answered")
+        with self._counting:
+            if self.loses_at is not None:
+                self.loses_at -= 1
+                if self.loses_at == -1:
+                    raise OSError(f"{name} was not answered")
 
     def heal(self) -> None:
         self.dies_at = self.fails_at = self.loses_at = None
