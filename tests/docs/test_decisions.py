@@ -13,9 +13,11 @@ RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 _HEADER = re.compile(
     r"# (?P<number>\d+)\. (?P<title>.+)\n\nDate: \d{4}-\d{2}-\d{2}\n\nStatus: (?P<status>.+)\n\n"
 )
+_LINK = r"\[decision \d+\]\([\w.-]+\)"
+_LINKED = re.compile(r"\[decision (\d+)\]\(([\w.-]+)\)")
 _STATUS = re.compile(
     r"accepted(; supersedes \[decision (?P<old>\d+)\]\((?P<old_file>[\w.-]+)\))?"
-    r"(; amended by \[decision (?P<amendment>\d+)\]\((?P<amendment_file>[\w.-]+)\))?"
+    rf"(; amended by (?P<amendments>{_LINK}(, {_LINK})*))?"
     r"|superseded by \[decision (?P<new>\d+)\]\((?P<new_file>[\w.-]+)\)"
 )
 
@@ -57,10 +59,10 @@ def test_a_superseded_record_and_its_successor_link_to_each_other(record: Path) 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_an_amendment_is_a_later_record_and_names_what_it_amends(record: Path) -> None:
     header, status = header_of(record), status_of(record)
-    if status["amendment_file"]:
-        amendment = record.with_name(status["amendment_file"])
-        assert header_of(amendment)["number"] == status["amendment"]
-        assert int(status["amendment"]) > int(header["number"])
+    for number, name in _LINKED.findall(status["amendments"] or ""):
+        amendment = record.with_name(name)
+        assert header_of(amendment)["number"] == number
+        assert int(number) > int(header["number"])
         assert f"]({record.name})" in amendment.read_text()
 
 
