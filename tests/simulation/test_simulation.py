@@ -123,6 +123,14 @@ def test_a_stop_while_a_failure_is_recorded_does_not_hide_the_failure() -> None:
     assert [fault.site for fault in outcome.injected] == ["before_sink", "before_failure_entry"]
 
 
+def test_a_stop_in_one_sink_does_not_hide_what_another_finds() -> None:
+    run = "processing!rival-unanswered@create_sinks#1!hang@before_sink_entry#1"
+    query = "sources=v2:1 sinks=2 plan=stateless retain=100 flags=nodata"
+    outcome = simulate(Schedule.parse(f"{query} arrivals=0 runs={run}"))
+    assert outcome.violations == []
+    assert [fault.site for fault in outcome.injected] == ["before_sink_entry", "create_sinks"]
+
+
 @pytest.mark.parametrize("kind", FaultKind)
 def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
     site = next(site for site, kinds in KINDS_AT.items() if kind in kinds and "delete" not in site)

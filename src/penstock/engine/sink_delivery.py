@@ -108,7 +108,9 @@ class SinkDelivery:
         for thread in threads:
             thread.join()
         if errors:
-            raise _combined(context.batch_id, errors, [s.name for s in self.sinks], outcomes)
+            names = [sink.name for sink in self.sinks]
+            is_stop = partial(is_of_stop, self._runtime.session)
+            raise _combined(context.batch_id, errors, names, outcomes, is_stop)
 
     def _write_to(self, sink: NamedSink, context: BatchContext, write: SinkWriter) -> SinkOutcome:
         runtime, batch_id = self._runtime, context.batch_id
@@ -174,11 +176,17 @@ def _combined(
     errors: Sequence[BaseException],
     names: Sequence[str],
     outcomes: Collection[str],
+    is_stop: Callable[[BaseException], bool],
 ) -> BaseException:
-    """The error of the batch. One that is not a failure of a sink, such as a stop, comes first."""
+    """The error of the batch.
+
+    One that is not a failure of a sink comes first, such as another query on the checkpoint, then
+    a stop, which may be the reason for the failures.
+    """
     failures = [error for error in errors if isinstance(error, SinkFailedError)]
-    if len(failures) < len(errors):
-        return next(error for error in errors if not isinstance(error, SinkFailedError))
+    others = [error for error in errors if not isinstance(error, SinkFailedError)]
+    if others:
+        return next((error for error in others if not is_stop(error)), others[0])
     failed = {failure.sink for failure in failures}
     finished = [name for name in names if name in outcomes]
     missing = [name for name in names if name not in outcomes and name not in failed]
