@@ -130,14 +130,15 @@ def test_partition_directories_are_columns(session: SparkSession, tmp_path: Path
     }
 
 
-@pytest.mark.parametrize("interval", [3, 4])
+@pytest.mark.parametrize(("interval", "deletes"), [(3, True), (4, True), (3, False)])
 def test_expired_entries_of_both_logs_are_deleted_at_compactions(
-    session: SparkSession, tmp_path: Path, interval: int
+    session: SparkSession, tmp_path: Path, interval: int, deletes: bool
 ) -> None:
     """Afterwards there are the same files as with Spark's engine, which deletes more often."""
     for log in ("fileSource", "fileSink"):
         session.conf.set(f"spark.sql.streaming.{log}.log.compactInterval", str(interval))
         session.conf.set(f"spark.sql.streaming.{log}.log.cleanupDelay", "0")
+        session.conf.set(f"spark.sql.streaming.{log}.log.deletion", str(deletes).lower())
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
     files = LineFiles(tmp_path / "in")
     for number in range(4 * interval + 1):
@@ -151,7 +152,7 @@ def test_expired_entries_of_both_logs_are_deleted_at_compactions(
         assert column(session.read.parquet(str(out))) == sorted(files.lines)
         left[engine] = [_names(checkpoint / "sources" / "0"), _names(out / "_spark_metadata")]
     assert left["penstock"] == left["spark"]
-    assert all("0" not in names for names in left["spark"])
+    assert [("0" in names) for names in left["spark"]] == [not deletes] * 2
 
 
 def _names(log: Path) -> list[str]:
