@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,23 @@ def print_figures(figures: dict[str, Any]) -> None:
 def figures_of(script: Path, *arguments: str) -> dict[str, Any]:
     """Run a script in a new process and return the figures that it prints."""
     command = [sys.executable, str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    for line in done.stdout.splitlines():
+    return figures_in(output_of(command), command)
+
+
+def output_of(command: Sequence[str]) -> str:
+    """Run a command to its end and return what it wrote."""
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ).stdout
+
+
+def figures_in(output: str, command: Sequence[str]) -> dict[str, Any]:
+    """The figures that a process has printed."""
+    for line in output.splitlines():
         if line.startswith(_RESULT):
             figures: dict[str, Any] = json.loads(line[len(_RESULT) :])
             return figures
-    shown = f"{done.stdout}{done.stderr[-3000:]}"
-    raise RuntimeError(f"{script.name} {' '.join(arguments)} gave no result:\n{shown}")
+    raise RuntimeError(f"{' '.join(command)} gave no result:\n{output[-3000:]}")
 
 
 def update_section(page: Path, begin: str, end: str, text: str) -> None:

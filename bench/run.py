@@ -1,4 +1,4 @@
-"""`make bench`: compares the engines, alternating in one run, as ratios with their spread.
+"""`make bench`: compares the engines, in turns of a few seconds, as ratios with their spread.
 
 Writes bench/results.json, bench/results.png and the table in docs/benchmark.md. QUICK=1 reduces all
 sizes, ROUNDS=n sets the number of rounds, ONLY="stateless join" selects workloads. A workload that
@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from typing import Any
 from engines import ENGINES, TITLES
 from page import update_page
 from plot import draw
-from reports import MACHINE, figures_of
+from reports import MACHINE, figures_in, output_of
 from rich.console import Console
 from rich.table import Table
+from turns import run_in_turns
 from workloads import WORKLOADS, Workload
 
 HERE = Path(__file__).parent
@@ -29,9 +31,16 @@ PEERS = ("spark", "tuned")
 console = Console()
 
 
-def measure(engine: str, name: str, size: str) -> dict[str, Any]:
-    """Run a workload in a new process and return its figures."""
-    return figures_of(HERE / "worker.py", engine, name, size)
+def measure(engines: Sequence[str], name: str, size: str) -> dict[str, dict[str, Any]]:
+    """Run a workload in a new process for each engine and return its figures by engine."""
+    commands = {
+        engine: [sys.executable, str(HERE / "worker.py"), engine, name, size] for engine in engines
+    }
+    if name == "growth" or WORKLOADS[name].in_turns:
+        outputs = run_in_turns(commands)
+    else:
+        outputs = {engine: output_of(command) for engine, command in commands.items()}
+    return {engine: figures_in(outputs[engine], commands[engine]) for engine in engines}
 
 
 def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any]]]:
@@ -39,8 +48,11 @@ def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any
     measured = []
     for number in range(rounds):
         order = ENGINES[number % 3 :] + ENGINES[: number % 3]
-        measured.append({engine: measure(engine, name, size) for engine in order})
-        console.print(f"  [dim]{name}: round {number + 1} of {rounds}[/]")
+        measured.append(measure(order, name, size))
+        shown = ", ".join(
+            f"{TITLES[e]} {measured[-1][e][WORKLOADS[name].figure]:,.1f}" for e in ENGINES
+        )
+        console.print(f"  [dim]{name}: round {number + 1} of {rounds}: {shown}[/]")
     return measured
 
 
@@ -157,7 +169,7 @@ def main() -> None:
         results["workloads"] = known = {n: known[n] for n in WORKLOADS if n in known}
         write(results)
     if "growth" in chosen:
-        results["growth"] = {e: measure(e, "growth", size) for e in ("spark", "penstock")}
+        results["growth"] = measure(("spark", "penstock"), "growth", size)
         write(results)
     show(results)
 

@@ -15,9 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import turns
 from engines import writer_for
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from turns import own_time
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -32,7 +34,7 @@ class Sizes:
     """The sizes of the workloads: QUICK for a first impression, FULL for the published figures."""
 
     warm_up_seconds: int
-    measured: int
+    measured_seconds: int
     bulk_rows: int
     files: int
     idle_seconds: int
@@ -40,8 +42,8 @@ class Sizes:
     growth: tuple[int, ...]
 
 
-QUICK = Sizes(15, 60, 2_000_000, 120, 10, 10, (10, 100, 300))
-FULL = Sizes(30, 200, 20_000_000, 1_000, 60, 20, (10, 100, 1_000, 5_000))
+QUICK = Sizes(15, 9, 2_000_000, 120, 10, 10, (10, 100, 300))
+FULL = Sizes(30, 30, 20_000_000, 1_000, 60, 20, (10, 100, 1_000, 5_000))
 
 
 @dataclass
@@ -75,17 +77,18 @@ class Bench:
     def steady(self, df: DataFrame, **options: Any) -> dict[str, Any]:
         """Figures of the batches after warm-up, in milliseconds.
 
-        All engines are warmed up for the same time, not for the same number of batches: otherwise
-        the JVM would have less time to compile the code of the faster engine.
+        All engines are warmed up and measured for the same time, not for the same number of
+        batches: otherwise the JVM would have less time to compile the code of the faster engine,
+        and the machine would have another speed at the end of the slower one.
         """
         query = self.start(df, **options)
         wait_for_batch(query, 0)
-        time.sleep(self.sizes.warm_up_seconds)
+        turns.sleep(self.sizes.warm_up_seconds)
         first = query.lastProgress.batchId + 1
-        wait_for_batch(query, first + self.sizes.measured)
-        progress = [p for p in query.recentProgress if "addBatch" in p.durationMs]
+        turns.sleep(self.sizes.measured_seconds)
         query.stop()
-        return figures([p for p in progress if first <= p.batchId < first + self.sizes.measured])
+        done = [p for p in query.recentProgress if p.batchId >= first]
+        return figures([p for p in done if "addBatch" in p.durationMs])
 
 
 def wait_for_batch(query: Any, batch_id: int) -> None:
@@ -96,16 +99,26 @@ def wait_for_batch(query: Any, batch_id: int) -> None:
 
 
 def figures(progress: list[Any]) -> dict[str, Any]:
-    """Medians of the time from one trigger to the next, of the overhead and of each phase."""
-    starts = [datetime.fromisoformat(p.timestamp.replace("Z", "+00:00")) for p in progress]
-    gaps = [(b - a).total_seconds() * 1e3 for a, b in pairwise(starts)]
-    phases = sorted({name for p in progress for name in p.durationMs})
-    overhead = [p.durationMs["triggerExecution"] - p.durationMs["addBatch"] for p in progress]
+    """Medians of the time from one trigger to the next, of the overhead and of each phase.
+
+    A trigger in which this process was paused does not count.
+    """
+    starts = [_seconds(p.timestamp) for p in progress]
+    whole = [
+        (p.durationMs, (end - begin) * 1e3)
+        for p, (begin, end) in zip(progress, pairwise(starts), strict=False)
+        if not turns.was_paused(begin, end)
+    ]
+    phases = sorted({name for durations, _ in whole for name in durations})
     return {
-        "trigger_ms": statistics.median(gaps),
-        "overhead_ms": statistics.median(overhead),
-        "phases": {n: statistics.median(p.durationMs.get(n, 0) for p in progress) for n in phases},
+        "trigger_ms": statistics.median(gap for _, gap in whole),
+        "overhead_ms": statistics.median(d["triggerExecution"] - d["addBatch"] for d, _ in whole),
+        "phases": {n: statistics.median(d.get(n, 0) for d, _ in whole) for n in phases},
     }
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
 def stateless(bench: Bench) -> dict[str, Any]:
@@ -117,11 +130,11 @@ def bare_job(bench: Bench) -> float:
     rows = bench.spark.range(0, 1_000, 1, 2)
     frame = rows.select(F.timestamp_millis("id").alias("timestamp"), F.col("id").alias("value"))
     times = []
-    for _ in range(2 * bench.sizes.measured):
-        began = time.perf_counter()
+    end = own_time() + bench.sizes.measured_seconds
+    while (began := own_time()) < end:
         frame.write.format("noop").mode("append").save()
-        times.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(times[bench.sizes.measured :])
+        times.append((own_time() - began) * 1e3)
+    return statistics.median(times[len(times) // 2 :])
 
 
 def windowed(bench: Bench) -> dict[str, Any]:
@@ -162,10 +175,10 @@ def files(bench: Bench) -> dict[str, Any]:
         path.write_text("\n".join(json.dumps({"n": number * 10 + i}) for i in range(10)))
         os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
     df = bench.spark.readStream.schema("n long").option("maxFilesPerTrigger", 1).json(str(folder))
-    began = time.perf_counter()
+    began = own_time()
     query = bench.start(df, available_now=True)
     query.awaitTermination()
-    total = time.perf_counter() - began
+    total = own_time() - began
     took = [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
     share = max(len(took) // 10, 1)
     growth = statistics.median(took[-share:]) / statistics.median(took[share : 2 * share])
@@ -178,11 +191,11 @@ def restart(bench: Bench) -> dict[str, Any]:
     query.stop()
     times = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = own_time()
         query = bench.start(bench.numbers())
         while not query.recentProgress:
             time.sleep(0.001)
-        times.append((time.perf_counter() - began) * 1e3)
+        times.append((own_time() - began) * 1e3)
         query.stop()
     return {"restart_ms": statistics.median(times)}
 
@@ -192,10 +205,10 @@ def many(bench: Bench) -> dict[str, Any]:
     for query in queries:
         wait_for_batch(query, 20)
     before = sum(q.lastProgress.batchId for q in queries)
-    began = time.perf_counter()
-    time.sleep(20)
+    began = own_time()
+    turns.sleep(20)
     done = sum(q.lastProgress.batchId for q in queries) - before
-    elapsed = time.perf_counter() - began
+    elapsed = own_time() - began
     for query in queries:
         query.stop()
     return {"batches_per_second": done / elapsed}
@@ -206,9 +219,9 @@ def idle(bench: Bench) -> dict[str, Any]:
     empty.mkdir()
     df = bench.spark.readStream.schema("n long").json(str(empty))
     queries = [bench.start(df, f"q{i}") for i in range(bench.sizes.queries)]
-    time.sleep(5)
+    turns.sleep(5)
     before = cpu_seconds()
-    time.sleep(bench.sizes.idle_seconds)
+    turns.sleep(bench.sizes.idle_seconds)
     used = cpu_seconds() - before
     for query in queries:
         query.stop()
@@ -255,7 +268,8 @@ def descendants(pid: int) -> list[int]:
 class Workload:
     """A measurement, the figure that is compared, and the target ratio for each peer.
 
-    The ratio has to be at most the target, with `higher_is_better` at least the target.
+    The ratio has to be at most the target, with `higher_is_better` at least the target. Engines
+    that are measured `in_turns` run beside each other, one at a time; the others one after another.
     """
 
     run: Callable[[Bench], dict[str, Any]]
@@ -264,6 +278,7 @@ class Workload:
     targets: tuple[float, float]
     conf: dict[str, str] = field(default_factory=dict)
     higher_is_better: bool = False
+    in_turns: bool = True
 
 
 WORKLOADS = {
@@ -275,12 +290,21 @@ WORKLOADS = {
     ),
     "join": Workload(join, "stream-stream join", "trigger_ms", (0.45, 0.75)),
     "bulk": Workload(
-        bulk, "one bulk batch: rows per second", "rows_per_second", (1.0, 1.0), {}, True
+        bulk,
+        "one bulk batch: rows per second",
+        "rows_per_second",
+        (1.0, 1.0),
+        higher_is_better=True,
+        in_turns=False,
     ),
     "files": Workload(files, "small files, one per trigger", "total_s", (0.33, 0.80)),
     "restart": Workload(restart, "restart with 100 batches", "restart_ms", (0.65, 0.90)),
     "many": Workload(
-        many, "many queries: batches per second", "batches_per_second", (4.0, 1.4), {}, True
+        many,
+        "many queries: batches per second",
+        "batches_per_second",
+        (4.0, 1.4),
+        higher_is_better=True,
     ),
     "idle": Workload(idle, "idle queries: CPU seconds", "cpu_seconds", (0.2, 0.2)),
 }
