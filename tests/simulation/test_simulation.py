@@ -131,6 +131,14 @@ def test_a_stop_in_one_sink_does_not_hide_what_another_finds() -> None:
     assert [fault.site for fault in outcome.injected] == ["before_sink_entry", "create_sinks"]
 
 
+def test_a_stop_in_one_sink_does_not_hide_the_failure_of_another() -> None:
+    run = "processing*4!raise@sink_midway#1!hang@before_named_sink#1"
+    query = "sources=v1:3 sinks=2 plan=stateless retain=100 flags=nodata"
+    outcome = simulate(Schedule.parse(f"{query} arrivals=1 runs={run}"))
+    assert outcome.violations == []
+    assert {fault.site for fault in outcome.injected} == {"sink_midway", "before_named_sink"}
+
+
 @pytest.mark.parametrize("kind", FaultKind)
 def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
     site = next(site for site, kinds in KINDS_AT.items() if kind in kinds and "delete" not in site)

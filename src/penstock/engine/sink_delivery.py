@@ -181,12 +181,14 @@ def _combined(
     """The error of the batch.
 
     One that is not a failure of a sink comes first, such as another query on the checkpoint, then
-    a stop, which may be the reason for the failures.
+    the failures. Only if there are none, the query has been stopped.
     """
     failures = [error for error in errors if isinstance(error, SinkFailedError)]
-    others = [error for error in errors if not isinstance(error, SinkFailedError)]
-    if others:
-        return next((error for error in others if not is_stop(error)), others[0])
+    stops = [error for error in errors if is_stop(error)]
+    if others := [error for error in errors if error not in failures and error not in stops]:
+        return others[0]
+    if not failures:
+        return stops[0]
     failed = {failure.sink for failure in failures}
     finished = [name for name in names if name in outcomes]
     missing = [name for name in names if name not in outcomes and name not in failed]
