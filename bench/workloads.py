@@ -243,13 +243,14 @@ def growth(bench: Bench) -> dict[str, Any]:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of its JVM."""
+    """CPU time of this process and of its JVM, with the processes that the JVM has started."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     total = own.ru_utime + own.ru_stime
     tick = os.sysconf("SC_CLK_TCK")
     for child in descendants(os.getpid()):
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / tick
+        with suppress(FileNotFoundError, ProcessLookupError):  # one that has ended
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15])) / tick
     return total
 
 
