@@ -13,7 +13,7 @@ from penstock.engine.events import (
     QueryStartedEvent,
     QueryTerminatedEvent,
 )
-from penstock.engine.progress import StreamingQueryProgress
+from penstock.engine.progress import SourceProgress, StreamingQueryProgress
 from penstock.spark.jvm.calls import send
 from penstock.spark.jvm.gateway import Jvm
 
@@ -66,23 +66,39 @@ def _to_jvm_progress(jvm: Jvm, progress: StreamingQueryProgress) -> Any:
 def _json(progress: StreamingQueryProgress) -> str:
     """A record as JSON for Spark's parser, without its observed metrics.
 
-    Nothing is rounded: the JVM's record has the exact numbers, and rounds in its own JSON.
+    Nothing is rounded: the JVM's record has the exact numbers, and rounds in its own JSON. Offsets
+    are texts in it, which may be long, and are not parsed.
     """
-    fields = progress.to_dict() | {"batchDuration": progress.batch_duration_ms}
-    for shown, source in zip(fields["sources"], progress.sources, strict=True):
-        shown["startOffset"] = source.start_offset
-        shown["endOffset"] = source.end_offset
-        shown["latestOffset"] = source.latest_offset
-        shown["inputRowsPerSecond"] = _double(source.input_rows_per_second)
-        shown["processedRowsPerSecond"] = _double(source.processed_rows_per_second)
-        shown["metrics"] = dict(source.metrics)
-    fields["sink"].setdefault("metrics", {})
-    for operator in fields["stateOperators"]:
-        operator.setdefault("customMetrics", {})
-    fields.setdefault("durationMs", {})
-    fields.setdefault("eventTime", {})
-    fields["observedMetrics"] = {}
-    return json.dumps(fields)
+    record = {
+        "id": progress.id,
+        "runId": progress.run_id,
+        "name": progress.name,
+        "timestamp": progress.timestamp,
+        "batchId": progress.batch_id,
+        "batchDuration": progress.batch_duration_ms,
+        "durationMs": dict(progress.duration_ms),
+        "eventTime": dict(progress.event_time),
+        "stateOperators": [
+            {"customMetrics": {}, **operator.to_dict()} for operator in progress.state_operators
+        ],
+        "sources": [_source_fields(source) for source in progress.sources],
+        "sink": {"metrics": {}, **progress.sink.to_dict()},
+        "observedMetrics": {},
+    }
+    return json.dumps(record)
+
+
+def _source_fields(source: SourceProgress) -> dict[str, Any]:
+    return {
+        "description": source.description,
+        "startOffset": source.start_offset,
+        "endOffset": source.end_offset,
+        "latestOffset": source.latest_offset,
+        "numInputRows": source.num_input_rows,
+        "inputRowsPerSecond": _double(source.input_rows_per_second),
+        "processedRowsPerSecond": _double(source.processed_rows_per_second),
+        "metrics": dict(source.metrics),
+    }
 
 
 def _double(value: float) -> float | str:
