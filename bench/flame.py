@@ -91,7 +91,7 @@ def record(engine: str, name: str) -> str:
             f"-XX:StartFlightRecording=filename={recording},settings={settings},dumponexit=true "
             "-XX:FlightRecorderOptions=stackdepth=256"
         )
-        figures_of(HERE / "worker.py", engine, name, "quick")
+        figures_of(HERE / "worker.py", [engine], name, "quick")
         command = ["jfr", "print", "--stack-depth", "256", "--events", "jdk.ExecutionSample"]
         done = subprocess.run(
             [*command, str(recording)], capture_output=True, text=True, check=True

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from turns import run_in_turns
+
 _RESULT = "RESULT "
 
 MACHINE = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
@@ -21,21 +23,27 @@ def print_figures(figures: dict[str, Any]) -> None:
     print(_RESULT + json.dumps(figures), flush=True)
 
 
-def figures_of(script: Path, *arguments: str) -> dict[str, Any]:
-    """Run a script in a new process and return the figures that it prints."""
-    command = [sys.executable, str(script), *arguments]
-    return figures_in(output_of(command), command)
+def figures_of(
+    script: Path, engines: Sequence[str], *arguments: str, turn_seconds: float | None = None
+) -> dict[str, dict[str, Any]]:
+    """Run a script in a new process for each engine and return the figures that each prints.
+
+    The processes run one after another, with `turn_seconds` beside each other in turns.
+    """
+    commands = {engine: [sys.executable, str(script), engine, *arguments] for engine in engines}
+    if turn_seconds is None:
+        outputs = {engine: _output_of(command) for engine, command in commands.items()}
+    else:
+        outputs = run_in_turns(commands, turn_seconds)
+    return {engine: _figures_in(outputs[engine], commands[engine]) for engine in engines}
 
 
-def output_of(command: Sequence[str]) -> str:
-    """Run a command to its end and return what it wrote."""
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ).stdout
+def _output_of(command: Sequence[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout
 
 
-def figures_in(output: str, command: Sequence[str]) -> dict[str, Any]:
-    """The figures that a process has printed."""
+def _figures_in(output: str, command: Sequence[str]) -> dict[str, Any]:
     for line in output.splitlines():
         if line.startswith(_RESULT):
             figures: dict[str, Any] = json.loads(line[len(_RESULT) :])

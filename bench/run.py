@@ -19,28 +19,22 @@ from typing import Any
 from engines import ENGINES, TITLES
 from page import update_page
 from plot import draw
-from reports import MACHINE, figures_in, output_of
+from reports import MACHINE, figures_of
 from rich.console import Console
 from rich.table import Table
-from turns import run_in_turns
 from workloads import WORKLOADS, Workload
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 PEERS = ("spark", "tuned")
+TURN_SECONDS = 3.0
 console = Console()
 
 
 def measure(engines: Sequence[str], name: str, size: str) -> dict[str, dict[str, Any]]:
     """Run a workload in a new process for each engine and return its figures by engine."""
-    commands = {
-        engine: [sys.executable, str(HERE / "worker.py"), engine, name, size] for engine in engines
-    }
-    if name == "growth" or WORKLOADS[name].in_turns:
-        outputs = run_in_turns(commands)
-    else:
-        outputs = {engine: output_of(command) for engine, command in commands.items()}
-    return {engine: figures_in(outputs[engine], commands[engine]) for engine in engines}
+    turn = TURN_SECONDS if name == "growth" or WORKLOADS[name].in_turns else None
+    return figures_of(HERE / "worker.py", engines, name, size, turn_seconds=turn)
 
 
 def alternate(name: str, size: str, rounds: int) -> list[dict[str, dict[str, Any]]]:

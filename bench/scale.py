@@ -1,6 +1,6 @@
 """`make scale`: how the time of a trigger grows, with Spark's engine and with Penstock.
 
-Every point is measured in a new process, the engines in turn. Writes bench/scale.json,
+Every point is measured in a new process, the engines in turns. Writes bench/scale.json,
 bench/scale.png and the table in docs/scaling.md. QUICK=1 leaves the largest size of each dimension
 out, ONLY="queries files" selects dimensions, ROUNDS=n measures each point n times and takes the
 median; what is not measured keeps its figures.
@@ -13,6 +13,7 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ RESULTS = HERE / "scale.json"
 PAGE = HERE.parent / "docs" / "scaling.md"
 BEGIN, END = "<!-- scale: written by make scale -->", "<!-- end of scale -->"
 ENGINES = {"spark": "Spark", "penstock": "Penstock"}
+TURN_SECONDS = 10.0
+"""Longer than a trigger of the largest size."""
+
 _COLOURS = {"spark": "#8a8a8a", "penstock": "#e07b39"}
 console = Console()
 
@@ -50,9 +54,10 @@ def measure_here(engine: str, name: str, size: int) -> Figures:
     return figures
 
 
-def measure(engine: str, name: str, size: int) -> Figures:
-    """Measure one point, in a new process."""
-    return figures_of(HERE / "scale.py", engine, name, str(size))
+def measure(engines: Sequence[str], name: str, size: int) -> dict[str, Figures]:
+    """Measure one point of each engine, in new processes."""
+    turn = TURN_SECONDS if DIMENSIONS[name].in_turns else None
+    return figures_of(HERE / "scale.py", engines, name, str(size), turn_seconds=turn)
 
 
 def medians(rounds: list[Figures]) -> Figures:
@@ -65,8 +70,8 @@ def measure_dimension(name: str, sizes: tuple[int, ...], rounds: int) -> dict[st
         found: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
         for number in range(rounds):
             order = list(ENGINES) if number % 2 == 0 else list(ENGINES)[::-1]
-            for engine in order:
-                found[engine].append(measure(engine, name, size))
+            for engine, figures in measure(order, name, size).items():
+                found[engine].append(figures)
         for engine, measured in found.items():
             points[engine][str(size)] = medians(measured)
         shown = ", ".join(f"{e} {points[e][str(size)]['trigger_ms']:.0f} ms" for e in ENGINES)

@@ -18,34 +18,44 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import turns
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from workloads import Bench, descendants, wait_for_batch
+from turns import own_time
+from workloads import Bench, descendants, epoch_seconds, wait_for_batch
 
 WARM_UP_SECONDS = 12
 MEASURED = 25
 
 
 def trigger_ms(query: Any, first: int, count: int = MEASURED) -> float:
-    """The median duration of `count` triggers from batch `first` on, when they are done."""
+    """The median duration of `count` triggers from batch `first` on, when they are done.
+
+    A trigger in which this process was paused does not count.
+    """
     wait_for_batch(query, first + count - 1)
     took = [
         p.durationMs["triggerExecution"]
         for p in query.recentProgress
-        if first <= p.batchId < first + count and "addBatch" in p.durationMs
+        if first <= p.batchId < first + count and "addBatch" in p.durationMs and _is_whole(p)
     ]
     return float(statistics.median(took))
 
 
+def _is_whole(progress: Any) -> bool:
+    begin = epoch_seconds(progress.timestamp)
+    return not turns.was_paused(begin, begin + progress.durationMs["triggerExecution"] / 1e3)
+
+
 def steady(bench: Bench, df: DataFrame, **options: Any) -> dict[str, float]:
     """Start a query, warm it up, measure it and stop it."""
-    began = time.perf_counter()
+    began = own_time()
     query = bench.start(df, **options)
     wait_for_batch(query, 0)
-    first_batch_s = time.perf_counter() - began
-    time.sleep(WARM_UP_SECONDS)
+    first_batch_s = own_time() - began
+    turns.sleep(WARM_UP_SECONDS)
     median = trigger_ms(query, query.lastProgress.batchId + 1)
     query.stop()
     return {"trigger_ms": median, "first_batch_s": first_batch_s, "memory_mb": memory_mb()}
@@ -64,12 +74,12 @@ def memory_mb() -> float:
 
 def queries(bench: Bench, size: int) -> dict[str, float]:
     """`size` queries that have a batch every few seconds; also how long they start and stop."""
-    began = time.perf_counter()
+    began = own_time()
     running = [bench.start(bench.numbers(10), f"q{i}", every="5 seconds") for i in range(size)]
-    start_s = time.perf_counter() - began
+    start_s = own_time() - began
     for query in running:
         wait_for_batch(query, 1)
-    time.sleep(WARM_UP_SECONDS)
+    turns.sleep(WARM_UP_SECONDS)
     took = [query.lastProgress.durationMs["triggerExecution"] for query in running]
     figures = {
         "trigger_ms": float(statistics.median(took)),
@@ -78,13 +88,13 @@ def queries(bench: Bench, size: int) -> dict[str, float]:
         "python_threads": float(threading.active_count()),
         "jvm_threads": float(_jvm_threads(bench)),
     }
-    began = time.perf_counter()
+    began = own_time()
     stoppers = [threading.Thread(target=query.stop) for query in running]
     for thread in stoppers:
         thread.start()
     for thread in stoppers:
         thread.join()
-    return {**figures, "stop_s": time.perf_counter() - began}
+    return {**figures, "stop_s": own_time() - began}
 
 
 def _jvm_threads(bench: Bench) -> int:
@@ -166,12 +176,12 @@ def batches(bench: Bench, size: int) -> dict[str, float]:
     query.stop()
     _move_history(checkpoint, size)
     bench.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(10 * size + 1000))
-    began = time.perf_counter()
+    began = own_time()
     query = bench.start(bench.numbers(10), "history")
     while not query.recentProgress:
         time.sleep(0.005)
-    restart_s = time.perf_counter() - began
-    time.sleep(WARM_UP_SECONDS)
+    restart_s = own_time() - began
+    turns.sleep(WARM_UP_SECONDS)
     median = trigger_ms(query, query.lastProgress.batchId + 1)
     query.stop()
     return {"trigger_ms": median, "restart_s": restart_s, "memory_mb": memory_mb()}
@@ -207,15 +217,19 @@ def columns(bench: Bench, size: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Dimension:
-    """What grows, in which sizes; QUICK leaves the last size out."""
+    """What grows, in which sizes; QUICK leaves the last size out.
+
+    Engines that are measured `in_turns` run beside each other, one at a time.
+    """
 
     run: Callable[[Bench, int], dict[str, float]]
     title: str
     sizes: tuple[int, ...]
+    in_turns: bool = True
 
 
 DIMENSIONS = {
-    "queries": Dimension(queries, "queries in one driver", (1, 10, 100, 300)),
+    "queries": Dimension(queries, "queries in one driver", (1, 10, 100, 300), in_turns=False),
     "partitions": Dimension(partitions, "partitions in an offset", (10, 100, 1_000, 10_000)),
     "sources": Dimension(sources, "sources in a union", (1, 10, 30, 100)),
     "files": Dimension(files, "files in the directory", (100, 1_000, 10_000, 100_000)),

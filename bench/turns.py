@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-TURN_SECONDS = 3.0
 _PAUSES = "PENSTOCK_BENCH_PAUSES"
 
 
@@ -28,7 +27,7 @@ class Pause(NamedTuple):
     end: float
 
 
-def run_in_turns(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def run_in_turns(commands: Mapping[str, Sequence[str]], turn_seconds: float) -> dict[str, str]:
     """Run all commands to their end, in turns; returns what each wrote to its standard output."""
     with tempfile.TemporaryDirectory(prefix="penstock-turns-") as folder:
         players = {
@@ -37,7 +36,7 @@ def run_in_turns(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
         try:
             while running := [player for player in players.values() if player.is_running]:
                 for player in running:
-                    player.take_turn()
+                    player.take_turn(turn_seconds)
         finally:
             for player in players.values():
                 player.kill()
@@ -65,12 +64,12 @@ class _Player:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def take_turn(self) -> None:
+    def take_turn(self, seconds: float) -> None:
         with self._pauses.open("a") as pauses:
             pauses.write(f"{self._stopped_at} {time.time()}\n")
         self._signal(signal.SIGCONT)
         try:
-            self._process.wait(TURN_SECONDS)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._stop()
 

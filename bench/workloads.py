@@ -103,7 +103,7 @@ def figures(progress: list[Any]) -> dict[str, Any]:
 
     A trigger in which this process was paused does not count.
     """
-    starts = [_seconds(p.timestamp) for p in progress]
+    starts = [epoch_seconds(p.timestamp) for p in progress]
     whole = [
         (p.durationMs, (end - begin) * 1e3)
         for p, (begin, end) in zip(progress, pairwise(starts), strict=False)
@@ -117,7 +117,8 @@ def figures(progress: list[Any]) -> dict[str, Any]:
     }
 
 
-def _seconds(timestamp: str) -> float:
+def epoch_seconds(timestamp: str) -> float:
+    """The time of a progress record, in seconds since the epoch."""
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 

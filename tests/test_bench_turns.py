@@ -9,8 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 _BENCH = Path(__file__).parents[1] / "bench"
 _CHILD = f"""
 import json, sys, time
@@ -23,11 +21,10 @@ print(json.dumps([began, end, own, turns.pauses(), turns.was_paused(began, end)]
 """
 
 
-def test_one_process_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_runs_at_a_time() -> None:
     turns: Any = importlib.import_module("bench.turns")
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.1)
     command = [sys.executable, "-c", _CHILD]
-    outputs = turns.run_in_turns({"a": command, "b": command})
+    outputs = turns.run_in_turns({"a": command, "b": command}, 0.1)
     pauses = {}
     for name, output in outputs.items():
         began, end, own, pauses[name], was_paused = json.loads(output)
@@ -47,5 +44,5 @@ def test_a_process_that_is_not_in_turns_has_no_pauses() -> None:
 
 def test_a_process_that_fails_is_reported_by_its_output() -> None:
     turns: Any = importlib.import_module("bench.turns")
-    outputs = turns.run_in_turns({"a": [sys.executable, "-c", "1 / 0"]})
+    outputs = turns.run_in_turns({"a": [sys.executable, "-c", "1 / 0"]}, 0.1)
     assert "ZeroDivisionError" in outputs["a"]
