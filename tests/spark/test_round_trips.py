@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock import BatchInfo, DataStreamWriter, write_stream
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles, has_committed
 
 COUNTED = range(5, 15)
@@ -134,6 +136,23 @@ def test_a_start_makes_at_most_a_hundred_calls(
     start(tmp_path / "first")  # fills the caches of the JVM
     assert start(tmp_path / "new") <= 100
     assert start(tmp_path / "new") <= 100
+
+
+def test_long_answers_to_threads_of_queries_are_not_held_back(spark: SparkSession) -> None:
+    """Otherwise an answer of more than 8 KB, such as a wide offset, waits for 40 ms."""
+    jvm = Jvm.of(spark)
+    assert jvm.java.start is not None  # from then on
+    server = jvm.gateway.java_gateway_server
+    server_class = jvm.cls("java.lang.Class").forName("py4j.GatewayServer")
+    field = server_class.getDeclaredField("connections")
+    field.setAccessible(True)
+
+    def is_prompt() -> bool:
+        newest = list(field.get(server))[-1]
+        return bool(newest.getSocket().getTcpNoDelay())
+
+    with ThreadPoolExecutor(1) as pool:  # py4j makes a connection for each thread
+        assert pool.submit(is_prompt).result()
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, count: Callable[[], object]) -> None:

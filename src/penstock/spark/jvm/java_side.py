@@ -29,6 +29,8 @@ class JavaSide:
         self.figures = self.start.figures()
         self.members = new_instance(jvm, loader, "Members")
         self.hadoop_classes = new_instance(jvm, loader, "HadoopClasses")
+        server = jvm.gateway.java_gateway_server
+        server.addListener(new_instance(jvm, loader, "PromptAnswers"))
 
 
 def members_alone(jvm: Jvm) -> Any:
