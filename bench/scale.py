@@ -1,9 +1,9 @@
 """`make scale`: how the time of a trigger grows, with Spark's engine and with Penstock.
 
 Every point is measured in a new process, the engines in turns. Writes bench/scale.json,
-bench/scale.png and the table in docs/scaling.md. QUICK=1 leaves the largest size of each dimension
-out, ONLY="queries files" selects dimensions, ROUNDS=n measures each point n times and takes the
-median; what is not measured keeps its figures.
+docs/images/scale.png and the table in docs/scaling.md. QUICK=1 leaves the largest size of each
+dimension out, ONLY="queries files" selects dimensions, ROUNDS=n measures each point n times and
+takes the median; what is not measured keeps its figures.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from engines import session_for
+from matplotlib.ticker import StrMethodFormatter
 from reports import MACHINE, figures_of, print_figures, update_section
 from rich.console import Console
 from scaling import DIMENSIONS, Dimension
@@ -32,6 +33,7 @@ from workloads import QUICK, Bench
 HERE = Path(__file__).parent
 RESULTS = HERE / "scale.json"
 PAGE = HERE.parent / "docs" / "scaling.md"
+PICTURE = PAGE.parent / "images" / "scale.png"
 BEGIN, END = "<!-- scale: written by make scale -->", "<!-- end of scale -->"
 ENGINES = {"spark": "Spark", "penstock": "Penstock"}
 TURN_SECONDS = 10.0
@@ -103,6 +105,10 @@ def _draw_dimension(axis: Any, dimension: Dimension, points: Points) -> None:
         axis.plot(sizes, times, marker="o", markersize=4, label=title, color=_COLOURS[engine])
     axis.set_xscale("log")
     axis.set_yscale("log")
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axis.set_ylim(bottom=10, top=max(1000, 1.3 * axis.get_ylim()[1]))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.minorticks_off()
     axis.set_title(dimension.title, fontsize=10)
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8)
@@ -111,10 +117,10 @@ def _draw_dimension(axis: Any, dimension: Dimension, points: Points) -> None:
 def table(results: dict[str, Any]) -> str:
     """A row for each point: the time of a trigger, its growth, and the other figures."""
     lines = [
-        f"Medians on {results['machine']}. *Growth* is the time of a trigger relative to that of "
-        "the smallest size.",
+        f"Medians on {results['machine']}. In brackets is how much longer a trigger takes than "
+        "with the smallest size.",
         "",
-        "| | size | Spark: ms, growth | Penstock: ms, growth | Spark, others | Penstock, others |",
+        "| | size | Spark: ms | Penstock: ms | Spark, others | Penstock, others |",
         "|---|---|---|---|---|---|",
     ]
     for name, entry in results["dimensions"].items():
@@ -130,7 +136,7 @@ def table(results: dict[str, Any]) -> str:
 def _time_cell(points: dict[str, Figures], size: str) -> str:
     smallest = next(iter(points.values()))["trigger_ms"]
     here = points[size]["trigger_ms"]
-    return f"{here:.0f}, {here / smallest:.1f}"
+    return f"{here:.0f} ({here - smallest:+.0f})"
 
 
 _OTHERS = {
@@ -150,7 +156,7 @@ def _other_cell(figures: Figures) -> str:
 
 def write(results: dict[str, Any]) -> None:
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    draw(results, HERE / "scale.png")
+    draw(results, PICTURE)
     update_section(PAGE, BEGIN, END, table(results))
 
 
