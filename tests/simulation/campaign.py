@@ -15,6 +15,8 @@ from tests.simulation.explore import (
     crash_pairs,
     single_fault_grounds,
     single_faults,
+    sink_pair_grounds,
+    sink_pairs,
 )
 from tests.simulation.generate import generate
 from tests.simulation.schedule import Schedule
@@ -94,6 +96,8 @@ class Share:
         match self.origin:
             case "single faults":
                 return single_faults(single_fault_grounds()[self.number])
+            case "pairs in sinks":
+                return sink_pairs(sink_pair_grounds()[self.number])
             case "pairs of crashes":
                 ground = crash_pair_grounds()[self.number]
                 return crash_pairs(ground, self.part, _SHARES_OF_PAIRS)
@@ -112,7 +116,7 @@ def run_campaign(
     processes: int | None = None,
     on_progress: Callable[[Tally], None] = lambda tally: None,
 ) -> Tally:
-    """Run all single faults, all pairs of crashes, and generated schedules up to `at_least`.
+    """Run single faults, pairs in sinks, pairs of crashes, and generated ones up to `at_least`.
 
     The pairs are left out if `at_least` is below 50,000. Stops after the share in which a violation
     is found.
@@ -132,6 +136,7 @@ def _stages(at_least: int, seed: int, so_far: Tally) -> Iterator[list[Share]]:
     """The shares of each stage; the last stage depends on how many schedules have run."""
     yield [Share("single faults", n) for n in range(len(single_fault_grounds()))]
     if at_least >= _PAIRS_FROM:
+        yield [Share("pairs in sinks", n) for n in range(len(sink_pair_grounds()))]
         grounds = range(len(crash_pair_grounds()))
         yield [
             Share("pairs of crashes", n, part) for n in grounds for part in range(_SHARES_OF_PAIRS)

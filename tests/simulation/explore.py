@@ -1,14 +1,15 @@
-"""Systematic schedules: every single fault and every pair of crashes, for chosen queries."""
+"""Systematic schedules for chosen queries: single faults, pairs of crashes, pairs in sinks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from tests.simulation.futures import Futures
 from tests.simulation.schedule import Fault, FaultKind, Run, Schedule, TriggerKind
 from tests.simulation.simulator import Outcome, Simulation, simulate
-from tests.simulation.sites import KINDS_AT
+from tests.simulation.sites import KINDS_AT, OF_SINKS
 from tests.simulation.world import World
 
 Explored = tuple[Schedule, Outcome]
@@ -103,6 +104,31 @@ def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explo
             second = Run(ground.second, faults=(_crash_at(second_site, second_occurrence),))
             schedule = replace(ground.query, runs=(first, second))
             yield schedule, futures.finish(past.fork(), (second,))
+
+
+def sink_pair_grounds() -> list[Ground]:
+    """Every query with many sinks, which may be written to at the same time."""
+    queries = [query for query in _QUERIES if query.shape.sinks]
+    return [Ground(query, TriggerKind.PROCESSING, TriggerKind.AVAILABLE) for query in queries]
+
+
+def sink_pairs(ground: Ground) -> Iterator[Explored]:
+    """Every fault in a sink of the first batch with every fault in a sink of the same batch."""
+    after = (Run(ground.second),)
+    passed = simulate(replace(ground.query, runs=(Run(ground.first), *after))).passed[0]
+    faults = [
+        Fault(kind, site, occurrence)
+        for site, occurrence in passed
+        if site in OF_SINKS and occurrence <= ground.query.shape.sinks
+        for kind in KINDS_AT[site]
+    ]
+    start, futures = Simulation(World(ground.query)), Futures()
+    for pair in combinations(faults, 2):
+        struck = Run(ground.first, faults=pair)
+        simulation = start.fork()
+        simulation.live(struck)
+        schedule = replace(ground.query, runs=(struck, *after))
+        yield schedule, futures.finish(simulation, after)
 
 
 def _crash_at(site: str, occurrence: int) -> Fault:

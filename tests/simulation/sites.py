@@ -91,3 +91,14 @@ SWALLOWED_AT = frozenset(
 
 OF_TRIALS = frozenset({TRIAL, GET_BATCH, LATEST_OFFSET})
 """Sites at which an error may be that of a trial, which does not make the query fail."""
+
+OF_SINKS = frozenset(
+    {
+        FaultPoint.BEFORE_NAMED_SINK.value,
+        SINK_MIDWAY,
+        FaultPoint.BEFORE_SINK_ENTRY.value,
+        "create_sinks",
+        FaultPoint.AFTER_SINK_ENTRY.value,
+    }
+)
+"""Sites that a batch passes once for each of many sinks."""

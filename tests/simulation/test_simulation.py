@@ -18,6 +18,8 @@ from tests.simulation.explore import (
     crash_pairs,
     single_fault_grounds,
     single_faults,
+    sink_pair_grounds,
+    sink_pairs,
 )
 from tests.simulation.generate import generate
 from tests.simulation.planted_bugs import timestamp_not_repeated
@@ -40,6 +42,10 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("number", range(0, len(single_fault_grounds()), 3))
 def test_every_single_fault(number: int) -> None:
     _hold(single_faults(single_fault_grounds()[number]))
+
+
+def test_every_pair_of_faults_in_two_sinks() -> None:
+    _hold(sink_pairs(sink_pair_grounds()[1]))
 
 
 @pytest.mark.parametrize("number", range(len(crash_pair_grounds())))
@@ -137,6 +143,14 @@ def test_a_stop_in_one_sink_does_not_hide_the_failure_of_another() -> None:
     outcome = simulate(Schedule.parse(f"{query} arrivals=1 runs={run}"))
     assert outcome.violations == []
     assert {fault.site for fault in outcome.injected} == {"sink_midway", "before_named_sink"}
+
+
+def test_the_error_of_one_sink_does_not_hide_a_second_query_that_another_finds() -> None:
+    runs = "processing*2;processing*1!raise@after_sink_entry#1!rival@create_sinks#2"
+    query = "sources=v1-limit:3 sinks=2 plan=stateless retain=100 flags=nodata"
+    outcome = simulate(Schedule.parse(f"{query} arrivals=0,0,0,1 runs={runs}"))
+    assert outcome.violations == []
+    assert {fault.site for fault in outcome.injected} == {"after_sink_entry", "create_sinks"}
 
 
 @pytest.mark.parametrize("kind", FaultKind)

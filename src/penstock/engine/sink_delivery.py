@@ -16,7 +16,7 @@ from penstock.engine.faults import FaultPoint
 from penstock.engine.named_sinks import NamedSink, SinkOutcome, SinkStatus, SinkWriter
 from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import SinkFailedError, StoppedError
+from penstock.errors import ConcurrentUpdateError, SinkFailedError, StoppedError
 
 _logger = logging.getLogger(__name__)
 
@@ -180,13 +180,13 @@ def _combined(
 ) -> BaseException:
     """The error of the batch.
 
-    One that is not a failure of a sink comes first, such as another query on the checkpoint, then
-    the failures. Only if there are none, the query has been stopped.
+    Another query on the checkpoint comes first, then any error that is not a failure of a sink,
+    then the failures. Only if there are none of these, the query has been stopped.
     """
     failures = [error for error in errors if isinstance(error, SinkFailedError)]
     stops = [error for error in errors if is_stop(error)]
     if others := [error for error in errors if error not in failures and error not in stops]:
-        return others[0]
+        return min(others, key=lambda error: not isinstance(error, ConcurrentUpdateError))
     if not failures:
         return stops[0]
     failed = {failure.sink for failure in failures}
