@@ -153,6 +153,14 @@ def test_the_error_of_one_sink_does_not_hide_a_second_query_that_another_finds()
     assert {fault.site for fault in outcome.injected} == {"after_sink_entry", "create_sinks"}
 
 
+def test_a_damaged_failure_is_found_even_if_the_quarantine_has_decided() -> None:
+    runs = "processing*3;processing*2!raise@after_planning#1!empty@create_failures#1"
+    query = "sources=v2-now:3 after=1 poison=0.4 plan=stateless retain=100 flags=nodata"
+    outcome = simulate(Schedule.parse(f"{query} arrivals=3,2 runs={runs}"))
+    assert outcome.violations == []
+    assert {fault.site for fault in outcome.injected} == {"after_planning", "create_failures"}
+
+
 @pytest.mark.parametrize("kind", FaultKind)
 def test_every_kind_of_fault_strikes(kind: FaultKind) -> None:
     site = next(site for site, kinds in KINDS_AT.items() if kind in kinds and "delete" not in site)

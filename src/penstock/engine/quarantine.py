@@ -79,6 +79,10 @@ class Quarantine:
             return
         self._planned_before = batch_id
         planned_at = context.metadata.batch_timestamp_ms
+        failures: Sequence[BatchFailure] = ()
+        if self._rules is not None:
+            # Even if there is a record: with a damaged entry no later failure could be counted.
+            failures = checkpoint.failures.of_plan(batch_id, planned_at)
         record = checkpoint.quarantine.get(batch_id)
         if record is not None and record.batch_timestamp_ms != planned_at:
             _logger.warning(
@@ -89,8 +93,8 @@ class Quarantine:
             )
             return
         self._record = record
-        if record is None and self._rules is not None:
-            self._failures = checkpoint.failures.of_plan(batch_id, planned_at)
+        if record is None:
+            self._failures = failures
 
     @contextlib.contextmanager
     def counting_failures(self, context: BatchContext) -> Iterator[None]:
