@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from tests.simulation.explore import (
     Explored,
     crash_pair_grounds,
     crash_pairs,
+    fault_pairs,
     single_fault_grounds,
     single_faults,
     sink_pair_grounds,
@@ -23,6 +25,7 @@ from tests.simulation.schedule import Schedule
 from tests.simulation.simulator import quiet_engine, simulate
 
 _SHARES_OF_PAIRS = 6
+_SHARES_OF_FAULT_PAIRS = 40
 _GENERATED_AT_ONCE = 500
 _COLLECTED_AT_ONCE = 10
 """After so many schedules the garbage is collected: later it is no longer in the CPU's cache."""
@@ -101,6 +104,9 @@ class Share:
             case "pairs of crashes":
                 ground = crash_pair_grounds()[self.number]
                 return crash_pairs(ground, self.part, _SHARES_OF_PAIRS)
+            case "pairs of faults":
+                ground = crash_pair_grounds()[self.number]
+                return fault_pairs(ground, self.part, _SHARES_OF_FAULT_PAIRS)
         return self._generated()
 
     def _generated(self) -> Iterator[Explored]:
@@ -116,10 +122,11 @@ def run_campaign(
     processes: int | None = None,
     on_progress: Callable[[Tally], None] = lambda tally: None,
 ) -> Tally:
-    """Run single faults, pairs in sinks, pairs of crashes, and generated ones up to `at_least`.
+    """Run systematic schedules, then generated ones up to `at_least`.
 
-    The pairs are left out if `at_least` is below 50,000. Stops after the share in which a violation
-    is found.
+    These are all single faults; from 50,000 on, all pairs of faults in the sinks of one batch and
+    all pairs of crashes; then shares of the pairs of any faults, up to two thirds. Stops after the
+    share in which a violation is found.
     """
     tally = Tally()
     with multiprocessing.get_context("spawn").Pool(processes or os.cpu_count()) as pool:
@@ -133,7 +140,7 @@ def run_campaign(
 
 
 def _stages(at_least: int, seed: int, so_far: Tally) -> Iterator[list[Share]]:
-    """The shares of each stage; the last stage depends on how many schedules have run."""
+    """The shares of each stage; the later ones depend on how many schedules have run."""
     yield [Share("single faults", n) for n in range(len(single_fault_grounds()))]
     if at_least >= _PAIRS_FROM:
         yield [Share("pairs in sinks", n) for n in range(len(sink_pair_grounds()))]
@@ -141,6 +148,11 @@ def _stages(at_least: int, seed: int, so_far: Tally) -> Iterator[list[Share]]:
         yield [
             Share("pairs of crashes", n, part) for n in grounds for part in range(_SHARES_OF_PAIRS)
         ]
+        # In another order with another seed. A third is left for generated schedules.
+        every = range(_SHARES_OF_FAULT_PAIRS)
+        for part in random.Random(seed).sample(every, len(every)):
+            if so_far.total < at_least * 2 // 3:
+                yield [Share("pairs of faults", n, part) for n in grounds]
     missing = max(at_least - so_far.total, 0)
     yield [Share("generated", first, seed=seed) for first in range(0, missing, _GENERATED_AT_ONCE)]
 

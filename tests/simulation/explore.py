@@ -1,8 +1,8 @@
-"""Systematic schedules for chosen queries: single faults, pairs of crashes, pairs in sinks."""
+"""Systematic schedules for chosen queries: single faults, pairs of faults in one or two runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -88,22 +88,44 @@ def single_faults(ground: Ground) -> Iterator[Explored]:
 
 
 def crash_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:
-    """Every crash in the first run with every crash in the second; the share `part` of `parts`.
+    """Every crash in the first run with every crash in the second; the share `part` of `parts`."""
+    return _pairs(ground, part, parts, lambda site: (_crash_kind(site),))
+
+
+def fault_pairs(ground: Ground, part: int = 0, parts: int = 1) -> Iterator[Explored]:
+    """Every fault in the first run with every fault in the second; the share `part` of `parts`."""
+    return _pairs(ground, part, parts, KINDS_AT.__getitem__)
+
+
+def _pairs(
+    ground: Ground, part: int, parts: int, kinds_at: Callable[[str], Iterable[FaultKind]]
+) -> Iterator[Explored]:
+    """A share of the pairs of faults of these kinds, one in each of two runs.
 
     Each first run is simulated once and then forked for all of its second runs. A share has first
-    runs that crash at neighbouring sites, since these often leave the same state.
+    runs with faults at neighbouring sites, since these often leave the same state.
     """
     passed = simulate(replace(ground.query, runs=(Run(ground.first),))).passed[0]
-    futures = Futures()
-    for site, occurrence in passed[len(passed) * part // parts : len(passed) * (part + 1) // parts]:
-        first = Run(ground.first, faults=(_crash_at(site, occurrence),))
+    faults, futures = _faults_at(passed, kinds_at), Futures()
+    for fault in faults[len(faults) * part // parts : len(faults) * (part + 1) // parts]:
+        first = Run(ground.first, faults=(fault,))
         past = Simulation(World(ground.query))
         past.live(first)
         undisturbed = futures.finish(past, (Run(ground.second),))
-        for second_site, second_occurrence in undisturbed.passed[1]:
-            second = Run(ground.second, faults=(_crash_at(second_site, second_occurrence),))
+        if undisturbed.violations:
+            yield replace(ground.query, runs=(first, Run(ground.second))), undisturbed
+            continue
+        for second_fault in _faults_at(undisturbed.passed[1], kinds_at):
+            second = Run(ground.second, faults=(second_fault,))
             schedule = replace(ground.query, runs=(first, second))
             yield schedule, futures.finish(past.fork(), (second,))
+
+
+def _faults_at(
+    passed: Iterable[tuple[str, int]], kinds_at: Callable[[str], Iterable[FaultKind]]
+) -> list[Fault]:
+    """The faults of these kinds at the sites that a run has passed."""
+    return [Fault(kind, site, occurrence) for site, occurrence in passed for kind in kinds_at(site)]
 
 
 def sink_pair_grounds() -> list[Ground]:
@@ -116,12 +138,12 @@ def sink_pairs(ground: Ground) -> Iterator[Explored]:
     """Every fault in a sink of the first batch with every fault in a sink of the same batch."""
     after = (Run(ground.second),)
     passed = simulate(replace(ground.query, runs=(Run(ground.first), *after))).passed[0]
-    faults = [
-        Fault(kind, site, occurrence)
+    of_first_batch = [
+        (site, occurrence)
         for site, occurrence in passed
         if site in OF_SINKS and occurrence <= ground.query.shape.sinks
-        for kind in KINDS_AT[site]
     ]
+    faults = _faults_at(of_first_batch, KINDS_AT.__getitem__)
     start, futures = Simulation(World(ground.query)), Futures()
     for pair in combinations(faults, 2):
         struck = Run(ground.first, faults=pair)
@@ -131,7 +153,6 @@ def sink_pairs(ground: Ground) -> Iterator[Explored]:
         yield schedule, futures.finish(simulation, after)
 
 
-def _crash_at(site: str, occurrence: int) -> Fault:
+def _crash_kind(site: str) -> FaultKind:
     """A crash at a site; while a file is written, with a partly written temporary file."""
-    kind = FaultKind.KILL if FaultKind.KILL in KINDS_AT[site] else FaultKind.TORN_TEMPORARY
-    return Fault(kind, site, occurrence)
+    return FaultKind.KILL if FaultKind.KILL in KINDS_AT[site] else FaultKind.TORN_TEMPORARY

@@ -16,6 +16,7 @@ from tests.simulation.explore import (
     Explored,
     crash_pair_grounds,
     crash_pairs,
+    fault_pairs,
     single_fault_grounds,
     single_faults,
     sink_pair_grounds,
@@ -52,6 +53,11 @@ def test_every_pair_of_faults_in_two_sinks() -> None:
 def test_some_pairs_of_crashes(number: int) -> None:
     pairs = crash_pairs(crash_pair_grounds()[number], part=number, parts=40)
     _hold(itertools.islice(pairs, 60))
+
+
+def test_some_pairs_of_faults() -> None:
+    for number, ground in enumerate(crash_pair_grounds()):
+        _hold(itertools.islice(fault_pairs(ground, part=number, parts=40), 100))
 
 
 def test_generated_schedules() -> None:
