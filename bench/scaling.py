@@ -23,8 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from turns import own_time
-from workloads import Bench, descendants, epoch_seconds, wait_for_batch
+from workloads import Bench, descendants, is_whole, wait_for_batch
 
 WARM_UP_SECONDS = 12
 MEASURED = 25
@@ -39,22 +38,17 @@ def trigger_ms(query: Any, first: int, count: int = MEASURED) -> float:
     took = [
         p.durationMs["triggerExecution"]
         for p in query.recentProgress
-        if first <= p.batchId < first + count and "addBatch" in p.durationMs and _is_whole(p)
+        if first <= p.batchId < first + count and "addBatch" in p.durationMs and is_whole(p)
     ]
     return float(statistics.median(took))
 
 
-def _is_whole(progress: Any) -> bool:
-    begin = epoch_seconds(progress.timestamp)
-    return not turns.was_paused(begin, begin + progress.durationMs["triggerExecution"] / 1e3)
-
-
 def steady(bench: Bench, df: DataFrame, **options: Any) -> dict[str, float]:
     """Start a query, warm it up, measure it and stop it."""
-    began = own_time()
+    began = turns.own_time()
     query = bench.start(df, **options)
     wait_for_batch(query, 0)
-    first_batch_s = own_time() - began
+    first_batch_s = turns.own_time() - began
     turns.sleep(WARM_UP_SECONDS)
     median = trigger_ms(query, query.lastProgress.batchId + 1)
     query.stop()
@@ -74,9 +68,9 @@ def memory_mb() -> float:
 
 def queries(bench: Bench, size: int) -> dict[str, float]:
     """`size` queries that have a batch every few seconds; also how long they start and stop."""
-    began = own_time()
+    began = turns.own_time()
     running = [bench.start(bench.numbers(10), f"q{i}", every="5 seconds") for i in range(size)]
-    start_s = own_time() - began
+    start_s = turns.own_time() - began
     for query in running:
         wait_for_batch(query, 1)
     turns.sleep(WARM_UP_SECONDS)
@@ -88,13 +82,13 @@ def queries(bench: Bench, size: int) -> dict[str, float]:
         "python_threads": float(threading.active_count()),
         "jvm_threads": float(_jvm_threads(bench)),
     }
-    began = own_time()
+    began = turns.own_time()
     stoppers = [threading.Thread(target=query.stop) for query in running]
     for thread in stoppers:
         thread.start()
     for thread in stoppers:
         thread.join()
-    return {**figures, "stop_s": own_time() - began}
+    return {**figures, "stop_s": turns.own_time() - began}
 
 
 def _jvm_threads(bench: Bench) -> int:
@@ -176,11 +170,11 @@ def batches(bench: Bench, size: int) -> dict[str, float]:
     query.stop()
     _move_history(checkpoint, size)
     bench.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(10 * size + 1000))
-    began = own_time()
+    began = turns.own_time()
     query = bench.start(bench.numbers(10), "history")
     while not query.recentProgress:
         time.sleep(0.005)
-    restart_s = own_time() - began
+    restart_s = turns.own_time() - began
     turns.sleep(WARM_UP_SECONDS)
     median = trigger_ms(query, query.lastProgress.batchId + 1)
     query.stop()

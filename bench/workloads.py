@@ -19,7 +19,6 @@ import turns
 from engines import writer_for
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from turns import own_time
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -122,6 +121,12 @@ def epoch_seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
 
 
+def is_whole(progress: Any) -> bool:
+    """Whether this process was not paused in a trigger."""
+    begin = epoch_seconds(progress.timestamp)
+    return not turns.was_paused(begin, begin + progress.durationMs["triggerExecution"] / 1e3)
+
+
 def stateless(bench: Bench) -> dict[str, Any]:
     return {**bench.steady(bench.numbers()), "bare_ms": bare_job(bench)}
 
@@ -131,10 +136,10 @@ def bare_job(bench: Bench) -> float:
     rows = bench.spark.range(0, 1_000, 1, 2)
     frame = rows.select(F.timestamp_millis("id").alias("timestamp"), F.col("id").alias("value"))
     times = []
-    end = own_time() + bench.sizes.measured_seconds
-    while (began := own_time()) < end:
+    end = turns.own_time() + bench.sizes.measured_seconds
+    while (began := turns.own_time()) < end:
         frame.write.format("noop").mode("append").save()
-        times.append((own_time() - began) * 1e3)
+        times.append((turns.own_time() - began) * 1e3)
     return statistics.median(times[len(times) // 2 :])
 
 
@@ -176,11 +181,12 @@ def files(bench: Bench) -> dict[str, Any]:
         path.write_text("\n".join(json.dumps({"n": number * 10 + i}) for i in range(10)))
         os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
     df = bench.spark.readStream.schema("n long").option("maxFilesPerTrigger", 1).json(str(folder))
-    began = own_time()
+    began = turns.own_time()
     query = bench.start(df, available_now=True)
     query.awaitTermination()
-    total = own_time() - began
-    took = [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
+    total = turns.own_time() - began
+    whole = [p for p in query.recentProgress if p.numInputRows and is_whole(p)]
+    took = [p.durationMs["triggerExecution"] for p in whole]
     share = max(len(took) // 10, 1)
     growth = statistics.median(took[-share:]) / statistics.median(took[share : 2 * share])
     return {"total_s": total, "last_to_first": growth}
@@ -192,11 +198,11 @@ def restart(bench: Bench) -> dict[str, Any]:
     query.stop()
     times = []
     for _ in range(5):
-        began = own_time()
+        began = turns.own_time()
         query = bench.start(bench.numbers())
         while not query.recentProgress:
             time.sleep(0.001)
-        times.append((own_time() - began) * 1e3)
+        times.append((turns.own_time() - began) * 1e3)
         query.stop()
     return {"restart_ms": statistics.median(times)}
 
@@ -206,10 +212,10 @@ def many(bench: Bench) -> dict[str, Any]:
     for query in queries:
         wait_for_batch(query, 20)
     before = sum(q.lastProgress.batchId for q in queries)
-    began = own_time()
+    began = turns.own_time()
     turns.sleep(20)
     done = sum(q.lastProgress.batchId for q in queries) - before
-    elapsed = own_time() - began
+    elapsed = turns.own_time() - began
     for query in queries:
         query.stop()
     return {"batches_per_second": done / elapsed}
@@ -236,7 +242,9 @@ def growth(bench: Bench) -> dict[str, Any]:
     query.stop()
     around = {
         str(at): statistics.median(
-            p.durationMs["triggerExecution"] for p in progress[max(at - 5, 0) : at + 20]
+            p.durationMs["triggerExecution"]
+            for p in progress[max(at - 5, 0) : at + 20]
+            if is_whole(p)
         )
         for at in bench.sizes.growth
     }
