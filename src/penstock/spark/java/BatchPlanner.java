@@ -2,6 +2,7 @@ import java.util.UUID;
 import org.apache.spark.sql.streaming.OutputMode;
 import scala.Option;
 import scala.collection.mutable.HashMap;
+import scala.runtime.AbstractFunction0;
 
 /** Creates the IncrementalExecution of each batch of a query from the plan that writes it. */
 public class BatchPlanner {
@@ -19,6 +20,7 @@ public class BatchPlanner {
     private final boolean joinsStreams;
     private final WatermarkPropagator propagator;
     private final ConfBroadcasts broadcasts;
+    private final KeptPlans keptPlans;
 
     BatchPlanner(
             ClassicSession session, StreamingPlan leaves, LogicalPlan write, OutputMode outputMode,
@@ -37,6 +39,7 @@ public class BatchPlanner {
         propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
         joinsStreams = leaves.joinsStreams();
         broadcasts = ConfBroadcasts.of(session.sparkContext());
+        keptPlans = new KeptPlans(session, write);
     }
 
     /**
@@ -53,7 +56,8 @@ public class BatchPlanner {
             ? (LogicalPlan) ((WriteToMicroBatchDataSource) plan).withNewBatchId(batchId)
             : (LogicalPlan) ((WriteToMicroBatchDataSourceV1) plan).withNewBatchId(batchId);
         if (isAnalyzed) { plan.setAnalyzed(); }
-        QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst);
+        LogicalPlan[] data = isAnalyzed ? leaves.plainData() : null;
+        QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst, data);
         if (joinsStreams) {
             broadcasts.begin(runId);
             try {
@@ -69,6 +73,13 @@ public class BatchPlanner {
     public QueryExecution executionOf(
             LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
             OffsetSeqMetadataBase metadata, boolean isFirst) {
+        return executionOf(plan, batchId, before, metadata, isFirst, null);
+    }
+
+    /** The execution of a plan; if `data` is not null, with the optimized plan that was kept. */
+    private QueryExecution executionOf(
+            LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
+            OffsetSeqMetadataBase metadata, boolean isFirst, final LogicalPlan[] data) {
         return ${new IncrementalExecution(
             sparkSession = session, logicalPlan = plan, outputMode = outputMode,
             checkpointLocation = statePath, queryId = queryId, runId = runId,
@@ -76,7 +87,24 @@ public class BatchPlanner {
             offsetSeqMetadata = metadata, watermarkPropagator = propagator,
             isFirstBatch = isFirst, currentStateStoreCkptId = stateIds,
             stateSchemaMetadatas = stateSchemas, mode = CommandExecutionMode.ALL(),
-            isTerminatingTrigger = isTerminating, isRealTimeMode = false)};
+            isTerminatingTrigger = isTerminating, isRealTimeMode = false)} {
+            private LogicalPlan optimized;
+
+            public synchronized LogicalPlan optimizedPlan() {
+                if (optimized == null && data != null) { optimized = kept(); }
+                if (optimized == null) {
+                    optimized = super.optimizedPlan();
+                    if (data != null) { keptPlans.learn(logical(), optimized, data); }
+                }
+                return optimized;
+            }
+
+            private LogicalPlan kept() {
+                return (LogicalPlan) executePhase("optimization", new AbstractFunction0() {
+                    public Object apply() { return keptPlans.find(logical(), data); }
+                });
+            }
+        };
     }
 
     /** Whether Spark's analyzer left the plan of a batch unchanged. */

@@ -210,6 +210,19 @@ public class StreamingPlan {
         return found;
     }
 
+    /**
+     * The data of all leaves, if each is empty or one scan of a V2 stream without statistics, so
+     * that it tells the optimizer nothing but its columns; otherwise null.
+     */
+    LogicalPlan[] plainData() {
+        for (int i = 0; i < data.length; i++) {
+            int first = leaves.indexOf(leaf(i));
+            boolean isPlainScan = V2Scan.isScan(data[first]) && !scans[first].reportsStatistics();
+            if (!isPlainScan && !(data[first] instanceof LocalRelation)) { return null; }
+        }
+        return (LogicalPlan[]) data.clone();
+    }
+
     /** The write plan with the streaming leaves replaced by their data. */
     LogicalPlan withData(LogicalPlan write) {
         return (LogicalPlan) write.transform(new Everywhere() {
@@ -237,7 +250,7 @@ public class StreamingPlan {
         return ((StreamingRelation) node).dataSource();
     }
 
-    private static boolean isStreamingLeaf(Object node) {
+    static boolean isStreamingLeaf(Object node) {
         return node instanceof StreamingRelation || node instanceof StreamingRelationV2;
     }
 
@@ -250,7 +263,7 @@ public class StreamingPlan {
         return found;
     }
 
-    private static Iterator everyNode(LogicalPlan plan) {
+    static Iterator everyNode(LogicalPlan plan) {
         return plan.collect(new InstancesOf(LogicalPlan.class)).iterator();
     }
 }

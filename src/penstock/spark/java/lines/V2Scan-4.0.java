@@ -1,4 +1,5 @@
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import scala.Option;
@@ -18,6 +19,12 @@ class V2Scan {
         this.scan = scan;
         stream = scan.toMicroBatchStream(path);
     }
+
+    /** Whether a node is what `between` returns. */
+    static boolean isScan(Object node) { return node instanceof StreamingDataSourceV2ScanRelation; }
+
+    /** Whether the optimizer can ask the stream for statistics, which may change. */
+    boolean reportsStatistics() { return scan instanceof SupportsReportStatistics; }
 
     SparkDataStream stream() { return stream; }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from penstock.spark.jvm.class_tables.spark_packages import CATALYST, SQL, STREAMING
 from penstock.spark.jvm.internals import InternalClass
 
+_KEPT = "keeping optimized plans"
+
 PLAN_CLASSES: dict[str, InternalClass] = {
     # Streaming leaves
     "StreamingRelation": InternalClass(
@@ -105,6 +107,15 @@ PLAN_CLASSES: dict[str, InternalClass] = {
         "the keys of dropDuplicates",
         methods="computeKeys(child, spec, deterministicOrder, resolver)",
     ),
+    # Optimization
+    "OptimizerBatch": InternalClass(f"{CATALYST}.rules.RuleExecutor$Batch", _KEPT),
+    "V2Writes": InternalClass(f"{SQL}.execution.datasources.v2.V2Writes", _KEPT),
+    "WriteToDataSourceV2": InternalClass(
+        f"{SQL}.execution.datasources.v2.WriteToDataSourceV2", _KEPT
+    ),
+    "SupportsStreamingUpdateAsAppend": InternalClass(
+        f"{SQL}.internal.connector.SupportsStreamingUpdateAsAppend", _KEPT
+    ),
     # Expressions
     "Expression": InternalClass(f"{CATALYST}.expressions.Expression", "current_* functions"),
     "Attribute": InternalClass(f"{CATALYST}.expressions.Attribute", "V1 batches"),
@@ -125,6 +136,17 @@ PLAN_CLASSES: dict[str, InternalClass] = {
     "TimeZoneAwareExpression": InternalClass(
         f"{CATALYST}.expressions.TimeZoneAwareExpression", "current_* functions"
     ),
+    "PlanExpression": InternalClass(f"{CATALYST}.expressions.PlanExpression", _KEPT),
+    "ExpressionWithRandomSeed": InternalClass(
+        f"{CATALYST}.expressions.ExpressionWithRandomSeed", _KEPT
+    ),
+    "ScalaUDF": InternalClass(f"{CATALYST}.expressions.ScalaUDF", _KEPT),
+    "ApplyFunctionExpression": InternalClass(
+        f"{CATALYST}.expressions.ApplyFunctionExpression", _KEPT
+    ),
+    "Invoke": InternalClass(f"{CATALYST}.expressions.objects.Invoke", _KEPT),
+    "StaticInvoke": InternalClass(f"{CATALYST}.expressions.objects.StaticInvoke", _KEPT),
+    "NewInstance": InternalClass(f"{CATALYST}.expressions.objects.NewInstance", _KEPT),
     "TreePattern": InternalClass(f"{CATALYST}.trees.TreePattern", "current_* functions"),
     "DataTypeUtils": InternalClass(
         f"{CATALYST}.types.DataTypeUtils",

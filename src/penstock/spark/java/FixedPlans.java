@@ -1,0 +1,57 @@
+import scala.collection.Iterator;
+import scala.collection.Seq;
+
+/** Decides whether Spark's optimizer always gives the same result for the batches of a query. */
+class FixedPlans {
+    private static final String SPARK = "org.apache.spark.sql.";
+    private static final String EXPRESSIONS = SPARK + "catalyst.expressions.";
+
+    /**
+     * Whether a plan reads streams only and has no expression whose value the optimizer may compute
+     * anew in every batch: the clock, random numbers, subqueries, functions that are not Spark's.
+     */
+    static boolean isFixed(LogicalPlan plan) {
+        if (plan.containsPattern(TreePattern.CURRENT_LIKE())) { return false; }
+        for (Iterator nodes = StreamingPlan.everyNode(plan); nodes.hasNext();) {
+            LogicalPlan node = (LogicalPlan) nodes.next();
+            if (!node.getClass().getName().startsWith(SPARK)) { return false; }
+            if (node.children().isEmpty() && !StreamingPlan.isStreamingLeaf(node)) { return false; }
+            for (Iterator i = node.expressions().iterator(); i.hasNext();) {
+                if (!isFixed((Expression) i.next())) { return false; }
+            }
+        }
+        return true;
+    }
+
+    private static boolean isFixed(Expression expression) {
+        boolean isFixed = expression.getClass().getName().startsWith(EXPRESSIONS)
+            && expression.deterministic() && !(expression instanceof PlanExpression)
+            && !(expression instanceof ExpressionWithRandomSeed) && !callsOthers(expression);
+        for (Iterator i = expression.children().iterator(); isFixed && i.hasNext();) {
+            isFixed = isFixed((Expression) i.next());
+        }
+        return isFixed;
+    }
+
+    /** Whether an expression calls code that may be a user's, even if its arguments are fixed. */
+    private static boolean callsOthers(Expression expression) {
+        return expression instanceof ScalaUDF || expression instanceof Invoke
+            || expression instanceof StaticInvoke || expression instanceof NewInstance
+            || expression instanceof ApplyFunctionExpression;
+    }
+
+    /** Whether no extension of the session has added a rule to the optimizer or before it. */
+    static boolean hasOnlySparksRules(ClassicSession session) {
+        for (Iterator i = session.sessionState().optimizer().batches().iterator(); i.hasNext();) {
+            if (!areSparks(((OptimizerBatch) i.next()).rules())) { return false; }
+        }
+        return areSparks(session.sessionState().planNormalizationRules());
+    }
+
+    private static boolean areSparks(Seq rules) {
+        for (Iterator i = rules.iterator(); i.hasNext();) {
+            if (!i.next().getClass().getName().startsWith(SPARK)) { return false; }
+        }
+        return true;
+    }
+}
