@@ -42,7 +42,11 @@ _FRAME = re.compile(r"^\s*(?:[\w.]+\.)?([\w$]+\.[\w$<>]+)\(", re.MULTILINE)
 _QUERY_THREAD = {"penstock": "py4j.Gateway.invoke", "tuned": "StreamExecution"}
 _PLAIN = re.compile(r"\$anonfun|\$lzycompute|\$adapted|\$\d+|\$$")
 _HIDDEN = ("java.", "javax.", "jdk.", "sun.", "scala.", "py4j.")
-_WARM_UP_SECONDS = 20.0
+_BARE_JOB = "DataFrameWriter.save"
+"""In the samples of the stateless workload's batch job, which is no part of a trigger."""
+_BATCH = "SQLExecution"
+_WARM_UP_SECONDS = 15.0
+"""Since the first sample in a batch."""
 _LEAST_SHARE = 0.01
 _COLOURS = {True: "#e07b39", False: "#c9d6e2"}
 """By whether a method is Penstock's."""
@@ -105,8 +109,11 @@ def samples(text: str, thread: str) -> Iterator[list[str]]:
     for match in _SAMPLE.finditer(text):
         hours, minutes, seconds = match[1].split(":")
         at = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-        first = at if first is None else first
-        if at - first > _WARM_UP_SECONDS and thread in match[3]:
+        if thread not in match[3] or _BARE_JOB in match[3]:
+            continue
+        if first is None and _BATCH in match[3]:
+            first = at
+        if first is not None and at - first > _WARM_UP_SECONDS:
             yield list(_shown(match[3]))
 
 
