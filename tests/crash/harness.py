@@ -152,11 +152,11 @@ def live(
 
 def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
     """One run, until it ends or is killed; returns whether it was killed."""
-    where = _where(work, kill.point) if isinstance(kill, AtPoint) else "-"
+    where = _where(pipeline, work, kill.point) if isinstance(kill, AtPoint) else "-"
     command = [sys.executable, "-m", "tests.crash.pipelines", pipeline.name, str(work.root), where]
     with running(command, work.log, {"SPARK_SUBMIT_OPTS": short_lived_jvm()}) as child:
         if isinstance(kill, AtMoment):
-            _kill_at_moment(child, work, kill)
+            _kill_at_moment(pipeline, child, work, kill)
         try:
             code = child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -168,9 +168,11 @@ def _run(pipeline: Pipeline, work: Workspace, kill: Kill | None) -> bool:
     return code != 0
 
 
-def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMoment) -> None:
+def _kill_at_moment(
+    pipeline: Pipeline, child: subprocess.Popen[bytes], work: Workspace, kill: AtMoment
+) -> None:
     """Kill the process at its moment, unless it has ended before."""
-    wanted = newest(work.checkpoint, "offsets") + 1 + kill.batches_on
+    wanted = newest(work.checkpoint, "offsets") + 1 + pipeline.first_kill + kill.batches_on
     deadline = time.monotonic() + PATIENCE
     pause = threading.Event()
     while newest(work.checkpoint, "offsets") < wanted:
@@ -186,17 +188,17 @@ def _kill_at_moment(child: subprocess.Popen[bytes], work: Workspace, kill: AtMom
         child.kill()
 
 
-def _where(work: Workspace, point: FaultPoint) -> str:
-    """The next batch that reaches a point, according to the logs."""
+def _where(pipeline: Pipeline, work: Workspace, point: FaultPoint) -> str:
+    """The next batch that reaches a point, according to the logs and the pipeline."""
     latest, committed = newest(work.checkpoint, "offsets"), newest(work.checkpoint, "commits")
     if point in _OUTSIDE_BATCHES:
         batch_id = -1
-    elif point is FaultPoint.AFTER_START_OFFSETS and latest > committed:
-        batch_id = latest
+    elif point is FaultPoint.AFTER_START_OFFSETS:
+        batch_id = max(latest, committed + 1)
     elif point in _PURGING:
-        batch_id = max(latest + 1, RETAINED_BATCHES + 1)
+        batch_id = max(latest + 1 + pipeline.first_kill, RETAINED_BATCHES + 1)
     else:
-        batch_id = max(latest + 1, 1 if point in _LETTING_GO else 0)
+        batch_id = max(latest + 1 + pipeline.first_kill, 1 if point in _LETTING_GO else 0)
     return f"{point.value}:{batch_id}"
 
 

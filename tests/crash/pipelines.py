@@ -2,9 +2,10 @@
 
     python -m tests.crash.pipelines PIPELINE WORKSPACE POINT:BATCH
 
-Each reads small JSON files, one per batch, writes parquet files, and ends when the files that were
-there at its start are processed. The expected output is computed from the input without any engine.
-The process kills itself at POINT of BATCH; `-` for no kill.
+Each writes parquet files. Those that read files take one per batch and end when the files that were
+there at their start are processed; the one that reads numbers, a V2 source, ends after a number of
+batches. The expected output is computed from the input without any engine. The process kills itself
+at POINT of BATCH; `-` for no kill.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penstock.api.quiet_session import quiet_session
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.engine.faults import FaultPoint
 from penstock.testing.kill import KillAt
+from tests.streams import log_entries
 
 ROWS_PER_FILE = 40
 SECONDS_PER_FILE = 300
@@ -35,6 +37,9 @@ BEGINNING = 1_700_000_000 // WINDOW_SECONDS * WINDOW_SECONDS
 FAR_FUTURE = BEGINNING + 10_000_000
 RETAINED_BATCHES = 2
 """So few that entries of the logs are purged in a short run, too."""
+NUMBERS_PER_BATCH = 40
+NUMBERS_PER_GROUP = 60
+"""More than in a batch, so that a group has rows of two batches."""
 
 Rows = Counter[tuple[int, ...]]
 Row = dict[str, int]
@@ -101,11 +106,18 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query, and its expected output when all input is processed."""
+    """A query, and its expected output when all input is processed.
+
+    `batches` is the number of batches of a run whose input has no end; 0 for one that ends when its
+    input is processed. `first_kill` is how many batches of such a run come before its kill, if that
+    is in a batch.
+    """
 
     name: str
     query: Callable[[SparkSession, Workspace], DataFrame]
     expected: Callable[[Workspace], Rows]
+    batches: int = 0
+    first_kill: int = 0
 
 
 def with_event_time(rows: DataFrame) -> DataFrame:
@@ -151,6 +163,24 @@ def expected_pairs(left: Iterable[IdAndTime], right: Iterable[IdAndTime]) -> Row
     return Counter((number, times[number], at) for number, at in right)
 
 
+def groups(spark: SparkSession) -> DataFrame:
+    """The groups of consecutive numbers, each at its first number."""
+    numbers = spark.readStream.format("rate-micro-batch").option("numPartitions", 2)
+    rows = numbers.option("rowsPerBatch", NUMBERS_PER_BATCH).load()
+    return rows.selectExpr(f"value div {NUMBERS_PER_GROUP} as id").dropDuplicates(["id"])
+
+
+def expected_groups(work: Workspace) -> Rows:
+    """The rows of `groups` up to the newest planned batch."""
+    numbers = 0
+    if planned := log_entries(work.checkpoint, "offsets"):
+        offset = (work.checkpoint / "offsets" / str(planned[-1])).read_text().splitlines()[-1]
+        numbers = json.loads(offset)["offset"]
+    return Counter(
+        (number // NUMBERS_PER_GROUP,) for number in range(0, numbers, NUMBERS_PER_GROUP)
+    )
+
+
 def written_files(table: Path) -> Rows:
     """The rows of the files that are in the log of Spark's file sink."""
     log = CompactibleLog.scan(table / "_spark_metadata")
@@ -191,6 +221,14 @@ PIPELINES = {
             lambda spark, work: joined(_read(spark, work.left), _read(spark, work.right)),
             lambda work: expected_pairs(work.rows(work.left), work.rows(work.right)),
         ),
+        # The kill is in a batch whose optimized plan is that of an earlier one.
+        Pipeline(
+            "numbers",
+            lambda spark, work: groups(spark),
+            expected_groups,
+            batches=8,
+            first_kill=4,
+        ),
     )
 }
 
@@ -208,12 +246,18 @@ CONF = {
 
 def run_pipeline(spark: SparkSession, name: str, work: Workspace, kill_at: str = "-") -> None:
     """Run a pipeline on the available input, in this process, until the end or the kill."""
-    writer = write_stream(PIPELINES[name].query(spark, work)).format("parquet")
-    writer.option("checkpointLocation", str(work.checkpoint)).trigger(availableNow=True)
+    pipeline = PIPELINES[name]
+    writer = write_stream(pipeline.query(spark, work)).format("parquet")
+    writer.option("checkpointLocation", str(work.checkpoint))
+    if not pipeline.batches:
+        writer.trigger(availableNow=True)
     if kill_at != "-":
         point, _, batch_id = kill_at.partition(":")
         writer.inject_faults(KillAt(FaultPoint(point), int(batch_id)))
-    writer.start(str(work.table)).awaitTermination()
+    query = writer.start(str(work.table))
+    if pipeline.batches:
+        query.stop_after(batches=pipeline.batches)
+    query.awaitTermination()
 
 
 def main(name: str, work: Workspace, kill_at: str) -> None:

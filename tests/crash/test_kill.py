@@ -51,11 +51,22 @@ def test_the_expected_output_of_a_pipeline(tmp_path: Path) -> None:
     work.close()
     ids = [number for number, _ in work.rows(work.left)]
     assert ids == list(range(200))
-    for pipeline in PIPELINES.values():
-        expected = pipeline.expected(work)
+    for name in ("stateless", "windowed", "joined"):
+        expected = PIPELINES[name].expected(work)
         assert set(expected.values()) == {1}
     assert PIPELINES["stateless"].expected(work).total() == 200
     assert PIPELINES["joined"].expected(work).total() == 100
+
+
+def test_the_expected_output_of_the_numbers_is_that_of_the_planned_batches(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    numbers = PIPELINES["numbers"]
+    assert numbers.expected(work) == {}
+    (work.checkpoint / "offsets").mkdir(parents=True)
+    (work.checkpoint / "offsets" / "2").write_text('v1\n{}\n{"offset":120,"timestamp":3000}')
+    assert numbers.expected(work) == {(0,): 1, (1,): 1}
+    (work.checkpoint / "offsets" / "3").write_text('v1\n{}\n{"offset":160,"timestamp":4000}')
+    assert numbers.expected(work) == {(0,): 1, (1,): 1, (2,): 1}
 
 
 def test_a_life_with_a_problem_is_reported() -> None:
