@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.streams")
+pytest.register_assert_rewrite("tests.spark.optimizations", "tests.streams")
 
+from tests.spark.optimizations import optimizations  # noqa: E402
 from tests.streams import session  # noqa: E402
 
-__all__ = ["session"]
+__all__ = ["optimizations", "session"]

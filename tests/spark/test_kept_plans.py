@@ -4,71 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import read_stream, write_stream
-from penstock.engine.seam import BatchRequest
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import compiled, new_instance
 from penstock.spark.jvm.java_sources import JavaFile
-from penstock.spark.plan.planning import BatchPlanner
+from tests.crash.pipelines import PIPELINES, Workspace, run_pipeline
+from tests.spark.driver_classes import add_driver_classes
+from tests.spark.optimizations import Optimizations, numbers
 from tests.streams import LineFiles, Numbers
 
 BATCHES = 6
 OPTIMIZED_BY_SPARK = [True, True, True, False, False, False]
 """The first batch is analyzed, the plan of the second kept, and that of the third confirms it."""
 
-RULE = "org.apache.spark.sql.catalyst.optimizer.ColumnPruning"
-"""A rule that the optimizer applies to every plan."""
-
 Program = Callable[[SparkSession], DataFrame]
-
-
-class Optimizations:
-    """The executions of a query's batches, each with the plan that Spark makes of the batch."""
-
-    def __init__(self) -> None:
-        self._pairs: list[tuple[Any, Any]] = []
-
-    def add(self, execution: Any, optimized: Any) -> None:
-        self._pairs.append((execution, optimized))
-
-    @property
-    def by_spark(self) -> list[bool]:
-        """For each batch, whether Spark's optimizer has applied its rules."""
-        return [execution.tracker().rules().contains(RULE) for execution, _ in self._pairs]
-
-    def assert_equal(self) -> None:
-        for execution, sparks in self._pairs:
-            mine = execution.optimizedPlan()
-            if mine.nodeName() == "WriteToDataSourceV2":
-                mine, sparks = mine.query(), sparks.query()
-            assert mine.schema().json() == sparks.schema().json()
-            assert mine.canonicalized().equals(sparks.canonicalized()), f"{mine}\n{sparks}"
-
-
-@pytest.fixture
-def optimizations(monkeypatch: pytest.MonkeyPatch) -> Optimizations:
-    seen = Optimizations()
-    make = BatchPlanner.execution
-
-    def execution(self: BatchPlanner, request: BatchRequest, shape: Any) -> Any:
-        made = make(self, request, shape)
-        seen.add(made, self.execution_of(made.logical(), request).optimizedPlan())
-        return made
-
-    monkeypatch.setattr(BatchPlanner, "execution", execution)
-    return seen
-
-
-def numbers(session: SparkSession) -> DataFrame:
-    """Ten rows in every batch, which is one second of event time."""
-    rows = session.readStream.format("rate-micro-batch").options(rowsPerBatch=10, numPartitions=1)
-    return rows.load().withWatermark("timestamp", "1 second")
 
 
 def joined(session: SparkSession) -> DataFrame:
@@ -206,3 +160,51 @@ def test_a_session_with_its_own_rules_optimizes_every_batch(
     getattr(experimental, "extraOptimizations_$eq")(jvm.seq([rule]))
     run(numbers(session), checkpoint, "noop")
     assert optimizations.by_spark == [True] * BATCHES
+
+
+@pytest.fixture
+def own_tables(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Makes the classes of OwnTables.java known as formats."""
+    source = Path(__file__).with_name("OwnTables.java")
+    add_driver_classes(Jvm.of(session), source, tmp_path_factory.mktemp("classes"))
+
+
+@pytest.mark.usefixtures("own_tables")
+def test_a_source_with_statistics_is_optimized_in_every_batch(
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations
+) -> None:
+    rows = session.readStream.format("CountedNumbers").options(rowsPerBatch=10).load()
+    run(rows, checkpoint, "noop")
+    assert optimizations.by_spark == [True] * BATCHES
+
+
+@pytest.mark.usefixtures("own_tables")
+def test_the_plan_of_a_sink_that_asks_for_a_distribution_is_not_kept(
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations
+) -> None:
+    run(numbers(session), checkpoint, "ClusteredNoop")
+    assert optimizations.by_spark == [True] * BATCHES
+    optimizations.assert_equal()
+
+
+@pytest.mark.usefixtures("own_tables")
+def test_the_plan_of_a_sink_in_a_catalog_is_not_kept(
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations
+) -> None:
+    session.conf.set("spark.sql.catalog.nowhere", "NoopCatalog")
+    writer = write_stream(numbers(session)).option("checkpointLocation", str(checkpoint))
+    query = writer.toTable("nowhere.default.rows")
+    query.stop_after(batches=BATCHES)
+    query.awaitTermination()
+    assert optimizations.by_spark == [True] * BATCHES
+    optimizations.assert_equal()
+
+
+def test_the_pipeline_that_is_killed_has_kept_plans(
+    session: SparkSession, tmp_path: Path, optimizations: Optimizations
+) -> None:
+    """`make crash` kills it after that many batches."""
+    run_pipeline(session, "numbers", Workspace(tmp_path / "work"))
+    first = PIPELINES["numbers"].first_kill
+    assert not any(optimizations.by_spark[first:])
+    optimizations.assert_equal()

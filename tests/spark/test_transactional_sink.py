@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock import write_stream
 from penstock.spark.jvm.gateway import Jvm
+from tests.spark.driver_classes import add_driver_classes
 from tests.streams import LineFiles
 
 pytestmark = pytest.mark.since("4.2", "catalogs with transactions")
@@ -24,8 +24,9 @@ def events(
 ) -> Iterator[Callable[[], list[str]]]:
     """The events of the transactions of the catalog `ledger` in this test."""
     jvm = Jvm.of(session)
-    compiled = jvm.once("test catalog", lambda: _compile(jvm, tmp_path_factory.mktemp("classes")))
-    noted = compiled.getMethod("events", None).invoke(None, None)
+    loader = add_driver_classes(jvm, SOURCE, tmp_path_factory.mktemp("classes"))
+    catalog = loader.loadClass("TransactionalCatalog")
+    noted = catalog.getMethod("events", None).invoke(None, None)
     seen = len(noted)
     session.conf.set("spark.sql.catalog.ledger", "TransactionalCatalog")
     # Spark's own writer reads the catalog's class from the settings of the active session.
@@ -33,18 +34,6 @@ def events(
     sessions.setActiveSession(session._jsparkSession)
     yield lambda: list(noted)[seen:]
     sessions.clearActiveSession()
-
-
-def _compile(jvm: Jvm, folder: Path) -> Any:
-    """Compiles the catalog's class and adds it to the class path of the driver."""
-    loader = jvm.cls("java.lang.Thread").currentThread().getContextClassLoader()
-    compiler = jvm.cls("org.codehaus.janino.SimpleCompiler")()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(SOURCE.read_text())
-    for name, code in compiler.getBytecodes().items():
-        (folder / f"{name}.class").write_bytes(bytes(code))
-    loader.addURL(jvm.cls("java.io.File")(str(folder)).toURI().toURL())
-    return loader.loadClass("TransactionalCatalog")
 
 
 @pytest.mark.parametrize("engine", ["spark", "penstock"])
