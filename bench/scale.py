@@ -9,6 +9,7 @@ takes the median; what is not measured keeps its figures.
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import sys
@@ -63,7 +64,8 @@ def measure(engines: Sequence[str], name: str, size: int) -> dict[str, Figures]:
 
 
 def medians(rounds: list[Figures]) -> Figures:
-    return {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
+    names = [name for name in rounds[0] if all(name in r for r in rounds)]
+    return {name: statistics.median(r[name] for r in rounds) for name in names}
 
 
 def measure_dimension(name: str, sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def measure_dimension(name: str, sizes: tuple[int, ...], rounds: int) -> dict[st
                 found[engine].append(figures)
         for engine, measured in found.items():
             points[engine][str(size)] = medians(measured)
-        shown = ", ".join(f"{e} {points[e][str(size)]['trigger_ms']:.0f} ms" for e in ENGINES)
+        shown = ", ".join(f"{e} {_time_cell(points[e], str(size))} ms" for e in ENGINES)
         console.print(f"  [dim]{name} {size}: {shown}[/]")
     return {"date": date.today().isoformat(), "rounds": rounds, "points": points}
 
@@ -99,9 +101,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
 
 def _draw_dimension(axis: Any, dimension: Dimension, points: Points) -> None:
+    sizes = [int(size) for size in points["penstock"]]
     for engine, title in ENGINES.items():
-        sizes = [int(size) for size in points[engine]]
-        times = [figures["trigger_ms"] for figures in points[engine].values()]
+        times = [figures.get("trigger_ms", math.nan) for figures in points[engine].values()]
         axis.plot(sizes, times, marker="o", markersize=4, label=title, color=_COLOURS[engine])
     axis.set_xscale("log")
     axis.set_yscale("log")
@@ -135,13 +137,14 @@ def table(results: dict[str, Any]) -> str:
 
 def _time_cell(points: dict[str, Figures], size: str) -> str:
     smallest = next(iter(points.values()))["trigger_ms"]
-    here = points[size]["trigger_ms"]
-    return f"{here:.0f} ({here - smallest:+.0f})"
+    here = points[size].get("trigger_ms")
+    return "-" if here is None else f"{here:.0f} ({here - smallest:+.0f})"
 
 
 _OTHERS = {
     "memory_mb": "{:.0f} MB",
     "first_batch_s": "first batch {:.1f} s",
+    "started": "{:.0f} started",
     "restart_s": "restart {:.1f} s",
     "start_s": "start {:.1f} s",
     "stop_s": "stop {:.1f} s",
