@@ -34,6 +34,7 @@ from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.triggers import ManualTrigger, ProcessingTimeTrigger, Trigger
 from penstock.spark.jvm.support import require_supported
 from penstock.spark.plan.plan_advice import warn_of_misspelt_sink_options
+from penstock.spark.session.call_site import current_call_site
 from penstock.spark.sinks.sink_names import named_writer
 from penstock.spark.start import StartRequest
 
@@ -368,6 +369,7 @@ class DataStreamWriter(PySparkDataStreamWriter):
             hooks=self._hooks,
             pace_ms=self._pace_ms,
             quarantine=self._quarantine,
+            call_site=current_call_site(),
         )
         return QueryStart(self._df, request, self._restart_policy, self._restart_clock)
 

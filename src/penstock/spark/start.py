@@ -38,6 +38,7 @@ from penstock.spark.jvm.hadoop_files import HadoopFiles
 from penstock.spark.jvm.hadoop_store import find_store
 from penstock.spark.jvm.java_side import fields_of
 from penstock.spark.jvm.support import FILE_MANAGER_CLASS, require_supported
+from penstock.spark.session.call_site import CallSite
 from penstock.spark.session.stream_session import SparkStreamSession
 from penstock.spark.sinks.sink_factory import SinkChoice, SinkFactory, SinkRequest
 from penstock.spark.sinks.sink_log import SKIP_KNOWN_BATCHES
@@ -63,6 +64,7 @@ class StartRequest:
     pace_ms: int | None = None
     options_shown: Mapping[str, str] | None = None
     quarantine: QuarantineRules | None = None
+    call_site: CallSite | None = None
 
     @property
     def shown(self) -> Mapping[str, str]:
@@ -93,7 +95,7 @@ def open_query(
     sink = choice.sink
     if is_replaced == "true":  # Delta's rule adds the table of the catalog to its sink
         sink = sink.replaced_by(analyzed.sink())
-    session = SparkStreamSession(df.sparkSession)
+    session = SparkStreamSession(df.sparkSession, request.call_site)
     checkpoint = CheckpointDirectory(checkpoint_files(session, location), session.log_versions())
     spec = QuerySpec(
         analyzed=analyzed.inputQuery(),

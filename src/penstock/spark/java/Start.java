@@ -96,6 +96,15 @@ public class Start {
         RecordedSettings.restore(OffsetSeqMetadata$.MODULE$.apply(metadata), session);
     }
 
+    /** Sets the local properties of a batch for its jobs; the call site, unless it is null. */
+    public void beginBatch(SparkContext context, String batchId, String shortSite, String longSite) {
+        context.setLocalProperty("streaming.sql.batchId", batchId);
+        if (shortSite != null) {
+            context.setLocalProperty("callSite.short", shortSite);
+            context.setLocalProperty("callSite.long", longSite);
+        }
+    }
+
     /** A Map of alternating keys and values. */
     public Map map(String keysAndValues) {
         String[] texts = Records.fields(keysAndValues);

@@ -22,6 +22,7 @@ from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.local_file_system import RAW_FILE_SYSTEM, local_file_system
 from penstock.spark.jvm.pyspark_api import inheritable_thread
 from penstock.spark.jvm.support import FILE_MANAGER_CLASS
+from penstock.spark.session.call_site import CallSite
 from penstock.spark.session.jvm_events import post_progress, to_jvm_event
 from penstock.spark.session.query_gauges import QueryGauges
 from penstock.spark.session.session_conf import SessionConf
@@ -32,7 +33,6 @@ STATE_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _DIRECT_SCHEME = "FILE"
 _POOL = "spark.scheduler.pool"
 _QUERY_ID = "sql.streaming.queryId"
-_BATCH_ID = "streaming.sql.batchId"
 _IS_CONTINUOUS = "__is_continuous_processing"
 _METRICS = "spark.sql.streaming.metricsEnabled"
 _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -41,7 +41,7 @@ _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 class SparkStreamSession(StreamSession):
     """The query's clone of the user's session. Listeners are those of the user's session."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, call_site: CallSite | None = None) -> None:
         self.jvm = Jvm.of(spark)
         self.spark = spark
         self.jsession = spark._jsparkSession.cloneSession()
@@ -52,6 +52,7 @@ class SparkStreamSession(StreamSession):
         self._settings = self._read_settings(self._conf)
         self._progress_retention = self._settings.progress_retention
         self._gauges: QueryGauges | None = None
+        self._call_site = call_site
         self._run_id = ""
         self._query = ""
         self._described = ""
@@ -258,7 +259,16 @@ class SparkStreamSession(StreamSession):
             self._described = description
 
     def set_batch_id(self, batch_id: int) -> None:
-        send(self._context._jsc, "setLocalProperty", _BATCH_ID, str(batch_id))
+        site = self._call_site
+        # The call site again, since PySpark's actions, as in foreachBatch, remove it at their end.
+        send(
+            self.jvm.java.start,
+            "beginBatch",
+            self._scala_context,
+            str(batch_id),
+            None if site is None else site.short,
+            None if site is None else site.long,
+        )
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
         self.jvm.call(
