@@ -12,6 +12,7 @@ from penstock.spark.jvm.java_side import fields_of, joined
 _READ_TOGETHER = (
     *KEYS.values(),
     "spark.redaction.regex",
+    "spark.sql.codegen.useIdInClassName",
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.sql.streaming.disabledV2MicroBatchReaders",

@@ -35,6 +35,7 @@ _POOL = "spark.scheduler.pool"
 _QUERY_ID = "sql.streaming.queryId"
 _IS_CONTINUOUS = "__is_continuous_processing"
 _METRICS = "spark.sql.streaming.metricsEnabled"
+_STAGE_IDS_IN_CLASSES = "spark.sql.codegen.useIdInClassName"
 _WATERMARK_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
@@ -203,6 +204,9 @@ class SparkStreamSession(StreamSession):
         state_partitions = line.state_partitions_key
         if state_partitions is not None and not self.is_set(state_partitions):
             settings[state_partitions] = self.get_conf("spark.sql.shuffle.partitions")
+        if not self.is_set(_STAGE_IDS_IN_CLASSES):
+            # So that stages with the same code, as of the sources of a union, share one class.
+            settings[_STAGE_IDS_IN_CLASSES] = "false"
         self._conf.set(settings)
 
     @contextlib.contextmanager
