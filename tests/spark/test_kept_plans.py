@@ -44,11 +44,21 @@ KEPT: dict[str, Program] = {
     "join": joined,
     "union": lambda s: numbers(s).union(numbers(s)).select("value"),
     "python": with_python_function,
+    "parsed": lambda s: numbers(s).where(
+        "cast(cast(timestamp as string) as timestamp) > timestamp - interval 1 day"
+    ),
     "observed": lambda s: numbers(s).observe("seen", F.count(F.lit(1)).alias("rows")),
 }
 
 NOT_KEPT: dict[str, Program] = {
     "clock": lambda s: numbers(s).where("timestamp < current_timestamp()"),
+    "today": lambda s: numbers(s).where("cast(timestamp as date) <= 'today'"),
+    "time of day": lambda s: numbers(s).where("timestamp > cast('09:00:00' as timestamp)"),
+    "to_date": lambda s: numbers(s).select(F.to_date(F.lit("today")).alias("day"), "value"),
+    "hour": lambda s: numbers(s).where("timestamp > date_trunc('year', 'now')"),
+    "cast further up": lambda s: (
+        numbers(s).withColumn("t", F.lit("09:00")).where("timestamp > cast(t as timestamp)")
+    ),
     "random": lambda s: numbers(s).withColumn("chance", F.rand()),
     "subquery": lambda s: numbers(s).where("value > (select min(id) from range(3))"),
     "table": lambda s: numbers(s).join(s.range(5), F.expr("value = id")),

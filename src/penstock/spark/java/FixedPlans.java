@@ -8,23 +8,27 @@ class FixedPlans {
 
     /**
      * Whether a plan reads streams only and has no expression whose value the optimizer may compute
-     * anew in every batch: the clock, random numbers, subqueries, functions that are not Spark's.
+     * anew in every batch: the clock, times in strings, random numbers, subqueries, functions that
+     * are not Spark's.
      */
     static boolean isFixed(LogicalPlan plan) {
         if (plan.containsPattern(TreePattern.CURRENT_LIKE())) { return false; }
+        TimesInStrings times = new TimesInStrings();
         for (Iterator nodes = StreamingPlan.everyNode(plan); nodes.hasNext();) {
             LogicalPlan node = (LogicalPlan) nodes.next();
-            if (!node.getClass().getName().startsWith(SPARK)) { return false; }
+            if (!isSparks(node.getClass(), SPARK)) { return false; }
             if (node.children().isEmpty() && !StreamingPlan.isStreamingLeaf(node)) { return false; }
             for (Iterator i = node.expressions().iterator(); i.hasNext();) {
-                if (!isFixed((Expression) i.next())) { return false; }
+                Expression expression = (Expression) i.next();
+                if (!isFixed(expression)) { return false; }
+                times.look(expression);
             }
         }
-        return true;
+        return !times.mayDependOnTheDay();
     }
 
     private static boolean isFixed(Expression expression) {
-        boolean isFixed = expression.getClass().getName().startsWith(EXPRESSIONS)
+        boolean isFixed = isSparks(expression.getClass(), EXPRESSIONS)
             && expression.deterministic() && !(expression instanceof PlanExpression)
             && !(expression instanceof ExpressionWithRandomSeed) && !callsOthers(expression);
         for (Iterator i = expression.children().iterator(); isFixed && i.hasNext();) {
@@ -50,8 +54,16 @@ class FixedPlans {
 
     private static boolean areSparks(Seq rules) {
         for (Iterator i = rules.iterator(); i.hasNext();) {
-            if (!i.next().getClass().getName().startsWith(SPARK)) { return false; }
+            if (!isSparks(i.next().getClass(), SPARK)) { return false; }
         }
         return true;
+    }
+
+    /** By name and by jar: extensions have classes in Spark's packages, too. */
+    private static boolean isSparks(Class kind, String prefix) {
+        Object source = kind.getProtectionDomain().getCodeSource();
+        return kind.getName().startsWith(prefix) && source != null
+            && (source.equals(LogicalPlan.class.getProtectionDomain().getCodeSource())
+                || source.equals(QueryExecution.class.getProtectionDomain().getCodeSource()));
     }
 }

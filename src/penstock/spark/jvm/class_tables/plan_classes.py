@@ -136,6 +136,7 @@ PLAN_CLASSES: dict[str, InternalClass] = {
     "TimeZoneAwareExpression": InternalClass(
         f"{CATALYST}.expressions.TimeZoneAwareExpression", "current_* functions"
     ),
+    "RuntimeReplaceable": InternalClass(f"{CATALYST}.expressions.RuntimeReplaceable", _KEPT),
     "PlanExpression": InternalClass(f"{CATALYST}.expressions.PlanExpression", _KEPT),
     "ExpressionWithRandomSeed": InternalClass(
         f"{CATALYST}.expressions.ExpressionWithRandomSeed", _KEPT
