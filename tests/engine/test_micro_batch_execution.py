@@ -140,7 +140,7 @@ def test_jobs_of_sources_and_sinks_are_described_as_the_batch() -> None:
     stepped = Stepped(world)
     stepped.trigger()
     assert world.session.descriptions == ["numbers\nid = the-id\nrunId = the-run\nbatch = 0"]
-    assert world.calls.index("session.set_job_description") < world.calls.index("a.get_offset")
+    assert world.calls.index("session.describe_jobs 0") < world.calls.index("a.get_offset")
 
 
 def test_start_offsets_are_populated_on_the_first_trigger_only(

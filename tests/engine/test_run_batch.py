@@ -40,7 +40,6 @@ def test_the_steps_are_taken_in_order(caplog: pytest.LogCaptureFixture) -> None:
     assert world.calls == [
         "a.get_batch 0 2",
         "b.get_batch None 2",
-        "session.set_batch_id 0",
         "plan.prepare 0",
         "plan.run 0",
     ]

@@ -133,12 +133,9 @@ class NumberSession(MemorySession):
         super().shield()
         self.calls.append("session.shield")
 
-    def set_job_description(self, description: str) -> None:
-        self.calls.append("session.set_job_description")
+    def describe_jobs(self, batch_id: int, description: str) -> None:
+        self.calls.append(f"session.describe_jobs {batch_id}")
         self.descriptions.append(description)
-
-    def set_batch_id(self, batch_id: int) -> None:
-        self.calls.append(f"session.set_batch_id {batch_id}")
 
     def post_event(self, event: QueryEvent) -> None:
         self.calls.append(f"event {type(event).__name__}")

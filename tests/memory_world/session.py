@@ -34,11 +34,8 @@ class MemorySession(StreamSession):
     def leave(self, identity: QueryIdentity) -> None:
         """There are no thread-local properties to remove."""
 
-    def set_job_description(self, description: str) -> None:
+    def describe_jobs(self, batch_id: int, description: str) -> None:
         """There are no jobs."""
-
-    def set_batch_id(self, batch_id: int) -> None:
-        """There are no tasks."""
 
     def recordable_conf(self) -> Mapping[str, str]:
         return dict(self.conf)

@@ -54,7 +54,7 @@ class SimulatedSession(MemorySession):
         super().__init__(settings, {POLICY_KEY: policy, PARTITIONS_KEY: str(5 + life.number)})
         self._triggers = 0
 
-    def set_job_description(self, description: str) -> None:
+    def describe_jobs(self, batch_id: int, description: str) -> None:
         """The first call of every trigger."""
         self._triggers += 1
         life = self._life

@@ -9,22 +9,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock import read_stream, write_stream
-from penstock.spark.plan.planning import BatchPlanner
+from penstock.spark.jvm.calls import send
+from penstock.spark.plan import planning
 from tests.streams import LineFiles, Numbers, column
 
 
 @pytest.fixture
 def analyzed_before(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each batch, whether its plan was marked as analyzed before Spark analyzed it."""
+    """For each batch, whether its plan is marked as analyzed before Spark analyzes it."""
     seen: list[bool] = []
-    make = BatchPlanner.execution
 
-    def execution(self: BatchPlanner, *arguments: Any) -> Any:
-        made = make(self, *arguments)
-        seen.append(bool(made.logical().analyzed()))
-        return made
+    def watched(target: Any, method: str, *arguments: Any) -> Any:
+        if method == "execution":
+            seen.append(arguments[-1])
+        return send(target, method, *arguments)
 
-    monkeypatch.setattr(BatchPlanner, "execution", execution)
+    monkeypatch.setattr(planning, "send", watched)
     return seen
 
 

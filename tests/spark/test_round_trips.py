@@ -31,9 +31,9 @@ def into_function(writer: DataStreamWriter) -> DataStreamWriter:
 
 
 @pytest.mark.parametrize(
-    ("sink", "sources", "calls"), [(into_noop, 1, 12), (into_function, 1, 13), (into_noop, 3, 20)]
+    ("sink", "sources", "calls"), [(into_noop, 1, 9), (into_function, 1, 10), (into_noop, 3, 17)]
 )
-def test_a_batch_without_state_makes_a_dozen_calls_and_four_for_each_further_source(
+def test_a_batch_without_state_makes_nine_calls_and_four_for_each_further_source(
     session: SparkSession,
     checkpoint: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -84,7 +84,7 @@ def test_a_batch_of_files_makes_two_calls_more(
     per_batch = [after - earlier for earlier, after in pairwise(made)]
     # After the compaction in batch 9, which the next trigger commits to the source, one more.
     of_compaction = {9: 1}
-    assert [per_batch[n] for n in COUNTED] == [14 + of_compaction.get(n, 0) for n in COUNTED]
+    assert [per_batch[n] for n in COUNTED] == [11 + of_compaction.get(n, 0) for n in COUNTED]
 
 
 def test_a_trigger_without_data_makes_two_calls(

@@ -81,7 +81,8 @@ class MicroBatchExecution:
         context = self.context
         enter_batch(context.batch_id)
         # Before the sources are called: jobs that they run belong to this batch.
-        runtime.session.set_job_description(runtime.identity.describe(context.batch_id))
+        description = runtime.identity.describe(context.batch_id)
+        runtime.session.describe_jobs(context.batch_id, description)
         if not context.is_current_batch_constructed:
             context.is_current_batch_constructed = construct_next_batch(runtime, context)
         runtime.reporter.record_trigger_offsets(

@@ -191,7 +191,6 @@ class Quarantine:
         whole = whole_batch(context)
         if not whole.with_data:
             raise _NotPutAsideError("it has no new data")
-        runtime.session.set_batch_id(context.batch_id)
         with runtime.plan.trials() as trials:
             found, rest = self._failing_parts(
                 whole, partial(self._fails, context, trials), rules.max_parts

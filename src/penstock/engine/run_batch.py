@@ -23,10 +23,9 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     1. getBatch: each source with new data returns the data of its range.
     2-4. The plan's sources are replaced by this data, the current time by the batch's timestamp,
        and the sink gets the batch id.
-    5. The batch id is set as a local property, for the tasks.
-    6-7. queryPlanning: the physical plan is made.
-    8. addBatch: the plan runs and the sink writes the result; many sinks: see `sink_delivery`.
-    9. The watermark advances, and the batch is written to the commit log.
+    5-6. queryPlanning: the physical plan is made.
+    7. addBatch: the plan runs and the sink writes the result; many sinks: see `sink_delivery`.
+    8. The watermark advances, and the batch is written to the commit log.
     """
     _logger.debug("Running batch %s", context.batch_id)
     with context.running():
@@ -34,7 +33,7 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
         execution = _write_rest(runtime, context)
         runtime.faults.reach(FaultPoint.AFTER_SINK, context.batch_id)
         runtime.call_hooks(HookPoint.AFTER_SINK, context)
-        # (9)
+        # (8)
         with runtime.progress_lock:
             runtime.watermark.update_watermark(execution.event_time_stats())
             with runtime.reporter.report_time_taken("commitOffsets"):
@@ -58,9 +57,7 @@ def _write(runtime: QueryRuntime, context: BatchContext, rest: BatchPart | None)
     """The steps up to the write; `rest` is what the batch is run with, None for all of it."""
     # (1)
     data = _get_batches(runtime, context) if rest is None else _get_rest(runtime, context, rest)
-    # (5) comes first, since planning may already run jobs
-    runtime.session.set_batch_id(context.batch_id)
-    # (2) (3) (4) (6) (7)
+    # (2) (3) (4) (5) (6)
     runtime.faults.reach(FaultPoint.BEFORE_PLANNING, context.batch_id)
     with runtime.reporter.report_time_taken("queryPlanning"):
         execution = runtime.plan.prepare(
@@ -74,7 +71,7 @@ def _write(runtime: QueryRuntime, context: BatchContext, rest: BatchPart | None)
         )
     context.execution = execution
     runtime.faults.reach(FaultPoint.AFTER_PLANNING, context.batch_id)
-    # (8)
+    # (7)
     runtime.faults.reach(FaultPoint.BEFORE_SINK, context.batch_id)
     with runtime.reporter.report_time_taken("addBatch"):
         sinks = runtime.sinks

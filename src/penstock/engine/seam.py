@@ -267,12 +267,8 @@ class StreamSession(ABC):
         """Called on the query's thread before it ends: `cancel_jobs` no longer interrupts it."""
 
     @abstractmethod
-    def set_job_description(self, description: str) -> None:
-        """Set the description of the jobs that are submitted from now on."""
-
-    @abstractmethod
-    def set_batch_id(self, batch_id: int) -> None:
-        """Set the batch id of the tasks that are submitted from now on."""
+    def describe_jobs(self, batch_id: int, description: str) -> None:
+        """Called first in every trigger: the batch to which jobs belong from now on."""
 
     @abstractmethod
     def recordable_conf(self) -> Mapping[str, str]:

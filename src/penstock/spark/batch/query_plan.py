@@ -192,6 +192,7 @@ class SparkQueryPlan(QueryPlan):
             self._state_ids,
             self._sink_names,
             self._state_commits,
+            self._planner,
             execution,
             request,
             self._identity.id,
@@ -249,14 +250,14 @@ class SparkQueryPlan(QueryPlan):
             self._state_ids.jvm_map,
             spec.is_terminating,
         )
-        return BatchPlanner(session, jplanner)
+        return BatchPlanner(jplanner)
 
     def __str__(self) -> str:
         return self._text
 
 
 class SparkBatchExecution(BatchExecution):
-    """A batch that Spark has planned; the constructor creates the physical plan."""
+    """A batch that Spark has planned."""
 
     def __init__(
         self,
@@ -266,6 +267,7 @@ class SparkBatchExecution(BatchExecution):
         state_ids: StateIds,
         sink_names: SinkNames,
         state_commits: StateCommits,
+        planner: BatchPlanner,
         execution: Any,
         request: BatchRequest,
         query_id: str,
@@ -277,8 +279,8 @@ class SparkBatchExecution(BatchExecution):
         self._state_ids = state_ids
         self._sink_names = sink_names
         self._state_commits = state_commits
+        self._planner = planner
         self._execution = execution
-        self._plan = execution.executedPlan()
         self._request = request
         self._event_time: list[EventTimeStats] | None = None
 
@@ -288,7 +290,7 @@ class SparkBatchExecution(BatchExecution):
 
     def run(self) -> int | None:
         self._before_run()
-        return self._sink.add_batch(self._batch(), self._execution, self._plan)
+        return self._sink.add_batch(self._batch(), self._execution)
 
     @property
     def has_other_effects(self) -> bool:
@@ -307,11 +309,11 @@ class SparkBatchExecution(BatchExecution):
         if self._request.is_first_in_run:
             purge_state_metadata(self._session, self._state_writers())
         if self._state_commits.applicable:
-            self._state_commits.expect(self._request.batch_id, self._plan)
+            self._state_commits.expect(self._request.batch_id, self._execution)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if self._event_time is None:
-            self._event_time = self._statistics.event_time_stats(self._plan)
+            self._event_time = self._statistics.event_time_stats(self._execution)
         return self._event_time
 
     def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
@@ -325,7 +327,7 @@ class SparkBatchExecution(BatchExecution):
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
         if not self._statistics.has_state:
             return False
-        return bool(self._execution.shouldRunAnotherBatch(self._session.jvm_metadata(metadata)))
+        return self._planner.should_run_another_batch(self._execution, metadata)
 
     def explain(self, *, extended: bool) -> str:
         jvm = self._session.jvm
@@ -345,10 +347,9 @@ class SparkBatchExecution(BatchExecution):
             self._state_commits.report_lag(self._request.batch_id)
         return self._statistics.of(
             self._execution,
-            self._plan,
             self.event_time_stats(),
             has_new_data=has_new_data,
         )
 
     def _state_writers(self) -> list[Any]:
-        return self._statistics.state_store_writers(self._plan)
+        return self._statistics.state_store_writers(self._execution)

@@ -15,6 +15,7 @@ public class BatchPlanner {
     private final UUID runId;
     private final HashMap stateIds;
     private final HashMap stateSchemas = new HashMap();
+    private final java.util.Map parsedLast = new java.util.LinkedHashMap();
     private final boolean isTerminating;
     private final boolean readsClock;
     private final boolean joinsStreams;
@@ -43,13 +44,12 @@ public class BatchPlanner {
     }
 
     /**
-     * The execution of a batch with the data that was last set on the leaves. That of a query with a
-     * stream-stream join is planned, since planning it broadcasts configurations; others are planned
-     * when their plan is used.
+     * The execution of a batch, planned, with the data that was last set on the leaves. The
+     * metadata of the batch and of the one before it, which may be null, is JSON.
      */
     public QueryExecution execution(
-            long batchId, long timestampMs, OffsetSeqMetadataBase before,
-            OffsetSeqMetadataBase metadata, boolean isFirst, boolean isAnalyzed) {
+            long batchId, long timestampMs, String before, String metadata, boolean isFirst,
+            boolean isAnalyzed) {
         LogicalPlan plan = leaves.withData(write);
         if (readsClock) { plan = atTime(plan, timestampMs); }
         plan = plan instanceof WriteToMicroBatchDataSource
@@ -58,33 +58,30 @@ public class BatchPlanner {
         if (isAnalyzed) { plan.setAnalyzed(); }
         LogicalPlan[] data = isAnalyzed ? leaves.plainData() : null;
         QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst, data);
-        if (joinsStreams) {
-            broadcasts.begin(runId);
-            try {
-                execution.executedPlan();
-            } finally {
-                broadcasts.end();
-            }
+        if (joinsStreams) { broadcasts.begin(runId); } // planning it broadcasts configurations
+        try {
+            execution.executedPlan();
+        } finally {
+            if (joinsStreams) { broadcasts.end(); }
         }
         return execution;
     }
 
     /** The execution of another plan, without streaming leaves, in the place of the batch's. */
     public QueryExecution executionOf(
-            LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
-            OffsetSeqMetadataBase metadata, boolean isFirst) {
+            LogicalPlan plan, long batchId, String before, String metadata, boolean isFirst) {
         return executionOf(plan, batchId, before, metadata, isFirst, null);
     }
 
     /** The execution of a plan; if `data` is not null, with the optimized plan that was kept. */
     private QueryExecution executionOf(
-            LogicalPlan plan, long batchId, OffsetSeqMetadataBase before,
-            OffsetSeqMetadataBase metadata, boolean isFirst, final LogicalPlan[] data) {
+            LogicalPlan plan, long batchId, String before, String metadata, boolean isFirst,
+            final LogicalPlan[] data) {
         return ${new IncrementalExecution(
             sparkSession = session, logicalPlan = plan, outputMode = outputMode,
             checkpointLocation = statePath, queryId = queryId, runId = runId,
-            currentBatchId = batchId, prevOffsetSeqMetadata = Option.apply(before),
-            offsetSeqMetadata = metadata, watermarkPropagator = propagator,
+            currentBatchId = batchId, prevOffsetSeqMetadata = Option.apply(parsed(before)),
+            offsetSeqMetadata = parsed(metadata), watermarkPropagator = propagator,
             isFirstBatch = isFirst, currentStateStoreCkptId = stateIds,
             stateSchemaMetadatas = stateSchemas, mode = CommandExecutionMode.ALL(),
             isTerminatingTrigger = isTerminating, isRealTimeMode = false)} {
@@ -110,6 +107,25 @@ public class BatchPlanner {
     /** Whether Spark's analyzer left the plan of a batch unchanged. */
     public boolean isUnchangedByAnalysis(QueryExecution execution) {
         return execution.analyzed().fastEquals(execution.logical());
+    }
+
+    /** Whether a batch with this metadata has something to do without new data. */
+    public boolean shouldRunAnotherBatch(QueryExecution last, String metadata) {
+        return ((IncrementalExecution) last).shouldRunAnotherBatch(parsed(metadata));
+    }
+
+    /** The metadata of a batch from its JSON. The last two are kept: each is used several times. */
+    private OffsetSeqMetadataBase parsed(String json) {
+        if (json == null) { return null; }
+        OffsetSeqMetadataBase found = (OffsetSeqMetadataBase) parsedLast.get(json);
+        if (found == null) {
+            found = OffsetSeqMetadata$.MODULE$.apply(json);
+            if (parsedLast.size() == 2) {
+                parsedLast.remove(parsedLast.keySet().iterator().next());
+            }
+            parsedLast.put(json, found);
+        }
+        return found;
     }
 
     /** Drops the watermarks up to a batch. */

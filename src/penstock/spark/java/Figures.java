@@ -34,9 +34,10 @@ public class Figures {
     public String mismatch(QueryExecution execution) { return SourceRows.mismatch(execution); }
 
     /** One record for each watermark operator: id, delay, max, min, mean, count of event times. */
-    public String eventTimes(SparkPlan plan) {
+    public String eventTimes(QueryExecution execution) {
         Records records = new Records();
         int position = 0;
+        SparkPlan plan = execution.executedPlan();
         for (Iterator i = Operators.of(plan, EventTimeWatermarkExec.class); i.hasNext();) {
             EventTimeWatermarkExec operator = (EventTimeWatermarkExec) i.next();
             EventTimeStats seen = (EventTimeStats) valueOf(operator.eventTimeStats());
@@ -47,8 +48,9 @@ public class Figures {
     }
 
     /** One record for each stateful operator: progress as JSON, names of snapshot metrics. */
-    public String stateProgress(SparkPlan plan) {
+    public String stateProgress(QueryExecution execution) {
         Records records = new Records();
+        SparkPlan plan = execution.executedPlan();
         for (Iterator i = Operators.of(plan, StateStoreWriter.class); i.hasNext();) {
             StateOperatorProgress figures = ((StateStoreWriter) i.next()).getProgress();
             records.add(figures.json());
@@ -58,12 +60,14 @@ public class Figures {
     }
 
     /** The stateful operators. */
-    public Seq stateWriters(SparkPlan plan) {
-        return Operators.of(plan, StateStoreWriter.class).toSeq();
+    public Seq stateWriters(QueryExecution execution) {
+        return Operators.of(execution.executedPlan(), StateStoreWriter.class).toSeq();
     }
 
     /** The state stores of a batch for Spark's commit tracking; null if there is none. */
-    public Map stateStores(SparkPlan plan) { return StateStores.of(plan); }
+    public Map stateStores(QueryExecution execution) {
+        return StateStores.of(execution.executedPlan());
+    }
 
     /** The metric numOutputRows of an operator, 0 if it has none. */
     static long outputRows(SparkPlan operator) {

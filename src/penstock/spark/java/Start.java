@@ -96,8 +96,11 @@ public class Start {
         RecordedSettings.restore(OffsetSeqMetadata$.MODULE$.apply(metadata), session);
     }
 
-    /** Sets the local properties of a batch for its jobs; the call site, unless it is null. */
-    public void beginBatch(SparkContext context, String batchId, String shortSite, String longSite) {
+    /** Sets what the jobs of a batch are called in Spark's web UI; no call site if it is null. */
+    public void describeJobs(
+            SparkContext context, String batchId, String description, String shortSite,
+            String longSite) {
+        context.setJobDescription(description);
         context.setLocalProperty("streaming.sql.batchId", batchId);
         if (shortSite != null) {
             context.setLocalProperty("callSite.short", shortSite);

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from penstock.checkpoint import OffsetSeqMetadata
 from penstock.engine.seam import BatchRequest
 from penstock.spark.jvm.calls import send
-from penstock.spark.session.stream_session import SparkStreamSession
 
 
 class BatchPlanner:
@@ -19,9 +19,8 @@ class BatchPlanner:
     later ones only if analysis changed the plan of the first.
     """
 
-    def __init__(self, session: SparkStreamSession, jplanner: Any) -> None:
+    def __init__(self, jplanner: Any) -> None:
         """`jplanner` is the query's BatchPlanner inside the JVM."""
-        self._session = session
         self._jplanner = jplanner
         self._analyzes: dict[Hashable, bool] = {}
 
@@ -29,7 +28,7 @@ class BatchPlanner:
         """The execution of a batch, after the data of its leaves was set."""
         is_analyzed = not self._analyzes.get(shape, True)
         timestamp_ms = request.metadata.batch_timestamp_ms
-        facts = (request.batch_id, timestamp_ms, *self._facts(request), is_analyzed)
+        facts = (request.batch_id, timestamp_ms, *_facts(request), is_analyzed)
         return send(self._jplanner, "execution", *facts)
 
     def learn(self, shape: Hashable, execution: Any) -> None:
@@ -39,17 +38,22 @@ class BatchPlanner:
 
     def execution_of(self, plan: Any, request: BatchRequest) -> Any:
         """The execution of another plan, without streaming leaves, in the place of the batch's."""
-        return self._jplanner.executionOf(plan, request.batch_id, *self._facts(request))
+        return self._jplanner.executionOf(plan, request.batch_id, *_facts(request))
 
     def forget_before(self, batch_id: int) -> None:
         """Drop the watermarks that no batch from this one on needs."""
         # The watermark of the previous batch is needed too.
         self._jplanner.purgeWatermarks(batch_id - 1)
 
-    def _facts(self, request: BatchRequest) -> tuple[Any, Any, bool]:
-        previous = request.previous_metadata
-        return (
-            None if previous is None else self._session.jvm_metadata(previous),
-            self._session.jvm_metadata(request.metadata),
-            request.is_first_in_run,
-        )
+    def should_run_another_batch(self, last: Any, metadata: OffsetSeqMetadata) -> bool:
+        """Whether a batch has something to do without new data, after the execution `last`."""
+        return bool(send(self._jplanner, "shouldRunAnotherBatch", last, metadata.json))
+
+
+def _facts(request: BatchRequest) -> tuple[str | None, str, bool]:
+    previous = request.previous_metadata
+    return (
+        None if previous is None else previous.json,
+        request.metadata.json,
+        request.is_first_in_run,
+    )

@@ -47,28 +47,29 @@ class PlanStatistics:
         self._has_watermark = has_watermark
         self._sources = sources
 
-    def event_time_stats(self, plan: Any) -> list[EventTimeStats]:
-        """The event-time statistics of each watermark operator of an executed plan."""
+    def event_time_stats(self, execution: Any) -> list[EventTimeStats]:
+        """The event-time statistics of each watermark operator of a batch."""
         if not self._has_watermark:
             return []
-        return [_event_time_stats(*fields) for fields in records_of(self._figures.eventTimes(plan))]
+        records = records_of(self._figures.eventTimes(execution))
+        return [_event_time_stats(*fields) for fields in records]
 
-    def state_operators(self, plan: Any) -> list[StateOperatorProgress]:
+    def state_operators(self, execution: Any) -> list[StateOperatorProgress]:
         """The progress of each stateful operator."""
         if not self.has_state:
             return []
         return [
             self._state_operator(*fields)
-            for fields in records_of(self._figures.stateProgress(plan))
+            for fields in records_of(self._figures.stateProgress(execution))
         ]
 
     def _state_operator(self, progress: str, snapshot_metrics: str) -> StateOperatorProgress:
         names = frozenset(snapshot_metrics.split(",")) if snapshot_metrics else frozenset()
         return StateOperatorProgress(json.loads(progress), names, self._jvm.line.batch_figures)
 
-    def state_store_writers(self, plan: Any) -> list[Any]:
-        """The stateful operators of an executed plan."""
-        return self._jvm.to_list(self._figures.stateWriters(plan)) if self.has_state else []
+    def state_store_writers(self, execution: Any) -> list[Any]:
+        """The stateful operators of a batch."""
+        return self._jvm.to_list(self._figures.stateWriters(execution)) if self.has_state else []
 
     def input_rows(self, execution: Any) -> dict[DataStream, int]:
         """The rows read from each source; one that is scanned twice counts twice.
@@ -99,13 +100,12 @@ class PlanStatistics:
     def of(
         self,
         execution: Any,
-        plan: Any,
         event_time: Sequence[EventTimeStats],
         *,
         has_new_data: bool,
     ) -> ExecutionStats:
-        """All statistics, for the progress record. `plan` is the executed plan."""
-        operators = self.state_operators(plan)
+        """All statistics, for the progress record."""
+        operators = self.state_operators(execution)
         is_observed = has_new_data or self._jvm.line.observes_empty_batches
         observed = self.observed_metrics(execution) if is_observed else {}
         if not has_new_data:

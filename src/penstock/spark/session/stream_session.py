@@ -63,7 +63,6 @@ class SparkStreamSession(StreamSession):
         self._interrupt_lock = threading.Lock()
         self._at_the_end: list[Callable[[], None]] = []
         self._writes_directly = False
-        self._jvm_metadata: list[tuple[OffsetSeqMetadata, Any]] = []
 
     @property
     def settings(self) -> Settings:
@@ -257,22 +256,21 @@ class SparkStreamSession(StreamSession):
         """Spark's StateStoreCoordinatorRef, which serves all queries."""
         return self._listeners.stateStoreCoordinator()
 
-    def set_job_description(self, description: str) -> None:
-        if description != self._described:  # an idle query asks ten times a second
-            send(self._context._jsc, "setJobDescription", description)
-            self._described = description
-
-    def set_batch_id(self, batch_id: int) -> None:
+    def describe_jobs(self, batch_id: int, description: str) -> None:
+        if description == self._described:  # an idle query asks ten times a second
+            return
         site = self._call_site
         # The call site again, since PySpark's actions, as in foreachBatch, remove it at their end.
         send(
             self.jvm.java.start,
-            "beginBatch",
+            "describeJobs",
             self._scala_context,
             str(batch_id),
+            description,
             None if site is None else site.short,
             None if site is None else site.long,
         )
+        self._described = description
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
         self.jvm.call(
@@ -294,18 +292,6 @@ class SparkStreamSession(StreamSession):
         metadata = self.jvm.java.start.recordable(self.jsession)
         conf: dict[str, str] = json.loads(metadata)["conf"]
         return conf
-
-    def jvm_metadata(self, metadata: OffsetSeqMetadata) -> Any:
-        """Convert a batch's metadata to Spark's OffsetSeqMetadata; cached.
-
-        Keeps the last two, which are all that a batch uses more than once.
-        """
-        for known, jvm_metadata in self._jvm_metadata:
-            if known is metadata:
-                return jvm_metadata
-        made = send(self.jvm.module("OffsetSeqMetadata"), "apply", metadata.json)
-        self._jvm_metadata = [(metadata, made), *self._jvm_metadata[:1]]
-        return made
 
     def apply_recorded_conf(self, metadata: OffsetSeqMetadata) -> None:
         before = self.recordable_conf()

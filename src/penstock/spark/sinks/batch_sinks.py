@@ -63,11 +63,8 @@ class SparkSink(ABC):
         """
 
     @abstractmethod
-    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
-        """Write a planned batch as one SQL execution. Returns the rows written, if known.
-
-        `plan` is the physical plan of the execution.
-        """
+    def add_batch(self, batch: SinkBatch, execution: Any) -> int | None:
+        """Write a planned batch as one SQL execution. Returns the rows written, if known."""
 
 
 class V2Sink(SparkSink):
@@ -115,7 +112,7 @@ class V2Sink(SparkSink):
         relation = create(self.jtable, jvm.some(own), ident)
         return jvm.module("V2Reference").createForWriteTarget(relation)
 
-    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any) -> int | None:
         rows: int | None = self._output.write(execution)
         return rows
 
@@ -147,7 +144,7 @@ class V1Sink(SparkSink):
             batchId=self._jvm.none,
         )
 
-    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any) -> int | None:
         self._output.addBatch(self.jtable, batch.batch_id, execution)
         if self._catalog_table is not None:
             name = self._catalog_table.identifier().quotedString()
@@ -181,7 +178,7 @@ class PythonBatchSink(V1Sink):
     def replaced_by(self, jtable: Any) -> SparkSink:
         return self  # the function is the sink, whatever the placeholder is
 
-    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any) -> int | None:
         self.call(execution, lambda df: write_to(self._function, batch, df))
         return None
 

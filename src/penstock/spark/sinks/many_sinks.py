@@ -65,7 +65,7 @@ class ManySinks(PythonBatchSink):
         self.call(execution, share)
         return rows
 
-    def add_batch(self, batch: SinkBatch, execution: Any, plan: Any) -> int | None:
+    def add_batch(self, batch: SinkBatch, execution: Any) -> int | None:
         def write_to_all(df: DataFrame) -> None:
             for spec in self._specs.values():
                 spec.write(df, batch)

@@ -47,17 +47,17 @@ class StateCommits:
             self._coordinator = session.state_coordinator()
             self._run_id = self._jvm.uuid(identity.run_id)
 
-    def expect(self, batch_id: int, plan: Any) -> None:
+    def expect(self, batch_id: int, execution: Any) -> None:
         """Start tracking, before the batch runs, if the user's session enables it now.
 
-        `plan` is the physical plan of the batch. An error here is logged and not raised.
+        An error here is logged and not raised.
         """
         if not self.applicable:
             return
         try:
             if not self._session.is_on_for_user(_VALIDATION):
                 return
-            stores = self._jvm.java.figures.stateStores(plan)
+            stores = self._jvm.java.figures.stateStores(execution)
             if stores is None:
                 return
             self._coordinator.startStateStoreCommitTrackingForBatch(self._run_id, batch_id, stores)
