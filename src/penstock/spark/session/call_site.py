@@ -8,6 +8,7 @@ search would take time and find nothing.
 from __future__ import annotations
 
 import contextlib
+import os
 import traceback
 from dataclasses import dataclass
 from itertools import dropwhile, pairwise, takewhile
@@ -17,8 +18,8 @@ from traceback import FrameSummary
 import pyspark
 
 _ENGINES = (
-    str(Path(__file__).parents[2]),
-    str(Path(pyspark.__file__).parent),
+    f"{Path(__file__).parents[2]}{os.sep}",
+    f"{Path(pyspark.__file__).parent}{os.sep}",
     contextlib.__file__,  # decorators of `start`
 )
 _MOST_FRAMES = 20
