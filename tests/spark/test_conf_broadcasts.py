@@ -311,7 +311,7 @@ def test_a_broadcast_is_replaced_after_a_number_of_uses(sharing: Sharing) -> Non
 def test_a_run_keeps_few_broadcasts(sharing: Sharing) -> None:
     with sharing.of(sharing.new_run()):
         first = sharing.broadcast(sharing.conf("penstock.test", "0"))
-        for number in range(1, 5):
+        for number in range(1, 17):
             sharing.broadcast(sharing.conf("penstock.test", str(number)))
         assert sharing.broadcast(sharing.conf("penstock.test", "0")) != first
 

@@ -11,7 +11,7 @@ class RunConfs {
      * broadcast is referenced, so one that is used without end would be a leak.
      */
     static final int MOST_USES = 100;
-    static final int MOST_KEPT = 4;
+    static final int MOST_KEPT = 16;
 
     private static final String SQL = "org.apache.spark.sql.";
     private static final String FORMATS = SQL + "execution.datasources.";
