@@ -72,6 +72,15 @@ def test_there_are_at_most_max_restarts(script: Path) -> None:
     assert runs_of(script, 1, 1, 1, 5, 0) == (5, ["0", "1", "2", "3"])
 
 
+def test_failures_before_a_long_run_do_not_count(
+    script: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, str(script), str(script.with_name("runs")), *"11110"]
+    assert supervise(command, Backoff(1, 0.0, 0.0), steady_seconds=0.0) == 0
+    assert capfd.readouterr().err.count("restart 1 of 1") == 4
+    assert script.with_name("runs").read_text().split() == ["0", "1", "2", "3", "4"]
+
+
 def test_a_usage_error_is_not_retried(script: Path) -> None:
     assert runs_of(script, 2, 0) == (2, ["0"])
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated
@@ -21,6 +23,9 @@ from penstock.cli.spark_options import takes_spark_options
 
 _USAGE_ERROR = 2
 _LAST_PORT = 65535
+STEADY_SECONDS = 600.0
+"""How long a run has to last for the failures before it to be forgotten."""
+
 _PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
@@ -133,8 +138,12 @@ def run(
     raise typer.Exit(supervise(command, policy))
 
 
-def supervise(command: Sequence[str], policy: Backoff) -> int:
+def supervise(
+    command: Sequence[str], policy: Backoff, steady_seconds: float = STEADY_SECONDS
+) -> int:
     """Run a command, restart it when it fails as the policy allows, and return its exit code.
+
+    Failures before a run that has lasted `steady_seconds` do not count.
 
     The exit code of a run that was killed by signal n is 128 + n, as in a shell. SIGTERM and
     SIGINT are forwarded to the command and prevent further restarts. The environment of each run
@@ -159,12 +168,15 @@ def supervise(command: Sequence[str], policy: Backoff) -> int:
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, forward) for number in numbers}
     try:
-        for failures in range(1, policy.max_restarts + 2):
-            environment[RESTARTS_VARIABLE] = str(failures - 1)
+        failures = 0
+        for restarts in itertools.count():
+            environment[RESTARTS_VARIABLE] = str(restarts)
+            began = time.monotonic()
             child = subprocess.Popen(command, start_new_session=True, env=environment)
             if stopped:  # the signal came before there was a child to forward it to
                 child.terminate()
             code = _exit_code(child.wait())
+            failures = 1 if time.monotonic() - began >= steady_seconds else failures + 1
             if code in (0, _USAGE_ERROR) or stopped or failures > policy.max_restarts:
                 return code
             delay = policy.delay(failures)
