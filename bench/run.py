@@ -1,8 +1,8 @@
 """`make bench`: compares the engines, in turns of a few seconds, as ratios with their spread.
 
-Writes bench/results.json, bench/results.png and the table in docs/benchmark.md. QUICK=1 reduces all
-sizes, ROUNDS=n sets the number of rounds, ONLY="stateless join" selects workloads. A workload that
-is not measured keeps the figures of its last run, with their date and size.
+Writes bench/results.json, docs/images/bench.png and the table in docs/benchmark.md. QUICK=1 reduces
+all sizes, ROUNDS=n sets the number of rounds, ONLY="stateless join" selects workloads. A workload
+that is not measured keeps the figures of its last run, with their date and size.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from workloads import WORKLOADS, Workload
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
+PICTURE = HERE.parent / "docs" / "images" / "bench.png"
 PEERS = ("spark", "tuned")
 TURN_SECONDS = 3.0
 console = Console()
@@ -96,10 +97,28 @@ def notes(results: dict[str, Any]) -> list[str]:
             "Small files, time of the last tenth of the batches relative to the second tenth: "
             f"{shown}."
         )
+    for name in ("stateless", "windowed", "rocksdb"):
+        if name in results["workloads"]:
+            found.append(_share_of_spark(results["workloads"][name], WORKLOADS[name].title))
     for engine, entry in results.get("growth", {}).items():
         at = ", ".join(f"{n}: {ms:.0f} ms" for n, ms in entry["trigger_ms_at"].items())
         found.append(f"Time per trigger by batch, {TITLES[engine]}: {at}.")
     return found
+
+
+def _share_of_spark(entry: dict[str, Any], title: str) -> str:
+    """How much of a trigger of Penstock is planning and job."""
+    phases = entry["phases"]["penstock"]
+    sparks = phases["queryPlanning"] + phases["addBatch"]
+    whole = entry["figures"]["penstock"]
+    text = (
+        f"Penstock, {title}: {sparks:.0f} of the {whole:.0f} ms of a trigger are Spark's planning "
+        "and job"
+    )
+    if "bare_ms" in entry:
+        bare = entry["bare_ms"]["penstock"]
+        text += f"; a batch job of Spark with the same rows and sink takes {bare:.0f} ms"
+    return f"{text}."
 
 
 def measure_workload(name: str, size: str, rounds: int, cache: dict[Any, Any]) -> dict[str, Any]:
@@ -138,7 +157,7 @@ def median_phases(measured: list[dict[str, Any]], engine: str) -> dict[str, floa
 
 def write(results: dict[str, Any]) -> None:
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    draw(results, HERE / "results.png")
+    draw(results, PICTURE)
     update_page(results, HERE.parent / "docs" / "benchmark.md", cells_of, notes(results))
 
 

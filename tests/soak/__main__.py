@@ -2,8 +2,8 @@
 
     python -m tests.soak [BATCHES]
 
-Writes bench/soak.json and bench/soak.png. The exit code is 0 if, after the first quarter, nothing
-grew by more than five percent.
+Writes bench/soak.json and docs/images/soak.png. The exit code is 0 if, after the first quarter,
+nothing grew by more than five percent.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _write(figures: dict[int, dict[str, float]], growths: dict[str, tuple[float,
         axis.set_visible(False)
     figure.suptitle(f"One query, {max(figures):,} batches ({date.today().isoformat()})")
     figure.tight_layout()
-    figure.savefig(RESULTS / "soak.png", dpi=100)
+    figure.savefig(RESULTS.parent / "docs" / "images" / "soak.png", dpi=100)
 
 
 if __name__ == "__main__":
