@@ -64,14 +64,14 @@ test-all: setup ## all tests, with every program of the differential suite, ever
 	$(BIN)/python -m pytest $(PARALLEL) -m "extended or not extended" $(ARGS)
 
 test-real: $(REAL_STAMP) ## jobs on Kafka, PostgreSQL, Delta, Iceberg and a cluster; needs Maven. KILLS=20: kills of each kind
-	$(BIN)/python -m pytest $(if $(findstring tests/,$(ARGS)),,tests/real) $(if $(filter command line environment,$(origin KILLS)),--kills $(KILLS)) $(ARGS)
+	$(BIN)/python -m pytest --timeout 7200 $(if $(findstring tests/,$(ARGS)),,tests/real) $(if $(filter command line environment,$(origin KILLS)),--kills $(KILLS)) $(ARGS)
 ifeq ($(SPARK)$(ARGS),)  # Delta and Iceberg, on the newest line that has them
 	$(MAKE) test-real SPARK=4.2 ARGS="-m delta"
 	$(MAKE) test-real SPARK=4.1 ARGS="-m iceberg"
 endif
 
 test-stores: setup $(STORES_STAMP) ## checkpoints on S3 and HDFS: requests, races, faults; needs Maven
-	$(BIN)/python -m pytest $(if $(findstring tests/,$(ARGS)),,tests/stores) $(ARGS)
+	$(BIN)/python -m pytest --timeout 1800 $(if $(findstring tests/,$(ARGS)),,tests/stores) $(ARGS)
 
 core: setup ## the tests that every Spark line must pass before a merge: make core SPARK=4.0
 	$(BIN)/python -m pytest $(PARALLEL) -m core $(ARGS)
