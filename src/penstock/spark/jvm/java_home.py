@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,9 @@ MINIMUM_VERSION = 17
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 
 _TIMEOUT_SECONDS = 30.0
+
+_one_thread = threading.Lock()
+"""A launcher cannot be run while a process that another thread has forked has it open to write."""
 
 _VERSION = re.compile(r'^\S+ version "(?:1\.)?(\d+)', re.MULTILINE)
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
@@ -82,7 +86,8 @@ def find_java(environ: Mapping[str, str] = os.environ) -> JavaRuntime:
     found: list[str] = []
     for place, look in places.items():
         try:
-            return look(environ)
+            with _one_thread:
+                return look(environ)
         except _UnusableError as reason:
             found.append(f"  {place}: {reason}")
     raise JavaNotFoundError(
