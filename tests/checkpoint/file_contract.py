@@ -228,8 +228,14 @@ class FileContract(ABC):
         listed = files.list_names("offsets")
         assert sorted(listed) == sorted(["0", "10", ".0.crc", ".2.uuid.tmp", "stranger.txt"])
 
+    def test_listing_directories_gives_no_files(self, files: CheckpointFiles, root: Path) -> None:
+        for name in ("0/state", "1/0/deep", "file", ".0.crc"):
+            _plant(root, f"state/{name}", b"x")
+        assert sorted(files.list_directories("state")) == ["0", "1"]
+
     def test_a_missing_directory_lists_as_empty(self, files: CheckpointFiles) -> None:
         assert files.list_names("offsets") == []
+        assert files.list_directories("offsets") == []
 
     def test_a_directory_is_empty_until_something_is_in_it(
         self, files: CheckpointFiles, root: Path

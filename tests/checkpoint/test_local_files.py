@@ -117,6 +117,17 @@ class LocalContract(ExclusiveFileContract):
         with pytest.raises(NotADirectoryError, match="A file has the name of a directory"):
             files.make_directory("offsets")
 
+    def test_checksum_files_behind_a_link_are_removed(self, root: Path, tmp_path: Path) -> None:
+        for name in ("4.zip", ".4.zip.crc", "SSTs/.1.sst.crc"):
+            path = tmp_path / "large disk" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"crc")
+        (root / "state").mkdir(parents=True)
+        (root / "state/0").symlink_to(tmp_path / "large disk")
+        LocalFiles(root).remove_checksum_twins("state")
+        left = [path.name for path in (tmp_path / "large disk").rglob("*") if path.is_file()]
+        assert left == ["4.zip"]
+
     def test_a_process_killed_before_the_sync_leaves_no_entry(self, root: Path) -> None:
         program = (
             f"{self.writer_program}\nimport os, signal, sys\n"
@@ -190,6 +201,32 @@ def test_another_refusal_of_an_unnamed_file_is_an_error(
         LocalFiles(tmp_path).create_if_absent("offsets/0", b"x")
     assert caught.value.errno == errno.EROFS
     assert not (tmp_path / "offsets" / "0").exists()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_file_system_without_hard_links_is_named_as_the_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, named: bool
+) -> None:
+    files = LocalFiles(tmp_path)
+    files.make_directory("offsets")
+    if named:
+        monkeypatch.setattr(os, "open", _refuse_unnamed(errno.EOPNOTSUPP))
+    monkeypatch.setattr(os, "link", _raise(number))
+    with pytest.raises(OSError, match=r"no hard links.*checkpointFileManagerClass") as caught:
+        files.create_if_absent("offsets/0", b"x")
+    assert caught.value.errno == number
+    assert caught.value.filename == str(tmp_path / "offsets/0")
+    assert os.listdir(tmp_path / "offsets") == []
+
+
+def test_another_error_of_a_link_is_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LocalFiles(tmp_path).make_directory("offsets")
+    monkeypatch.setattr(os, "link", _raise(errno.EIO))
+    with pytest.raises(OSError, match=r"^\[Errno 5\] Input/output error: '.*/offsets/0'$"):
+        LocalFiles(tmp_path).create_if_absent("offsets/0", b"x")
 
 
 def _refuse_unnamed(number: int) -> Callable[..., int]:

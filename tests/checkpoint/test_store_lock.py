@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint import store_lock
+from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.lock import CheckpointLock
 from penstock.checkpoint.store_lock import (
     CHANGING,
@@ -15,8 +17,10 @@ from penstock.checkpoint.store_lock import (
     hold_store_for_query,
     store_holder,
 )
+from penstock.checkpoint.tools import backup, surgery
 from penstock.checkpoint.tools.activity import activity_of, exclusive, remove_locks
-from penstock.errors import CheckpointInUseError, SurgeryRefusedError
+from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointInUseError, MalformedLogError, SurgeryRefusedError
 from tests.checkpoint.tools.buckets import URI, Buckets, files_of, path_at, use_buckets
 from tests.checkpoint.tools.checkpoints import stateless
 
@@ -91,6 +95,44 @@ def test_of_two_that_start_together_one_finds_the_other(buckets: Buckets) -> Non
     lock.release()
 
 
+def test_what_cannot_look_for_another_leaves_no_lock(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(files: CheckpointFiles, name: str) -> None:
+        raise OSError(f"{name}: connection reset")
+
+    lock = StoreLock(files_of(path_at()), "penstock checkpoint rewind")
+    with monkeypatch.context() as patch:
+        patch.setattr(store_lock, "holder_in", fail)
+        with pytest.raises(OSError, match="running: connection reset"):
+            lock.acquire(stopped=False)
+        with pytest.raises(OSError, match="changing: connection reset"):
+            hold_store_for_query(files_of(path_at()), "query orders")
+    assert not {CHANGING, RUNNING} & buckets.all_content().keys()
+
+
+def test_no_query_starts_on_a_partly_changed_checkpoint(buckets: Buckets) -> None:
+    """It has no lock: it was copied to the store, or the lock was removed there by hand."""
+    view = CheckpointView(path_at())
+    backup.apply(view.root, surgery.rewind(view, 2))
+    backup._begin(path_at(), surgery.rewind(CheckpointView(path_at()), 1))
+    assert CHANGING not in buckets.all_content()
+    undoing = rf"partly changed: .*rewind --to 1` was interrupted.* undo {URI} --yes --stopped"
+    with pytest.raises(CheckpointInUseError, match=undoing):
+        hold_store_for_query(files_of(path_at()), "query orders")
+    assert RUNNING not in buckets.all_content()
+    backup.revert(path_at(), backup.check_undo(path_at()))
+    hold_store_for_query(files_of(path_at()), "query orders").release()
+
+
+def test_no_query_starts_beside_an_unreadable_manifest(buckets: Buckets) -> None:
+    buckets.put(".penstock/backups/0001/files/0", b"x")
+    buckets.put(".penstock/backups/0002/manifest.json", b"{")
+    with pytest.raises(MalformedLogError, match=f"undo {URI} --keep --yes --stopped$"):
+        hold_store_for_query(files_of(path_at()), "query orders")
+    assert RUNNING not in buckets.all_content()
+
+
 def test_unlock(buckets: Buckets) -> None:
     assert remove_locks(path_at(), yes=True) == []
     hold_store_for_query(files_of(path_at()), "query orders")
@@ -105,7 +147,8 @@ def test_unlock(buckets: Buckets) -> None:
 
 
 def test_unlock_waits_for_an_interrupted_command(buckets: Buckets) -> None:
-    manifest = {"operation": "rewind --to 1", "isDone": False}
+    manifest = {"operation": "rewind --to 1", "madeAtMs": 0, "isDone": False}
+    manifest |= {"newest": [None, None], "changes": []}
     buckets.put(".penstock/backups/0001/manifest.json", json.dumps(manifest).encode())
     with pytest.raises(SurgeryRefusedError, match=r"undo s3a://\S+ --yes --stopped"):
         remove_locks(path_at(), yes=True)

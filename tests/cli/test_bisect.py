@@ -169,7 +169,13 @@ def test_a_missing_checkpoint_is_a_usage_error(tmp_path: Path) -> None:
     command = ["bisect", str(script), "--checkpoint", str(tmp_path / "none")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
-    assert f"penstock: There is no directory {tmp_path / 'none'}" in result.stderr
+    assert f"Error: There is no directory {tmp_path / 'none'}" in result.stderr
+    as_json = CliRunner().invoke(app, [*command, "--json"])
+    assert as_json.exit_code == 2
+    assert json.loads(as_json.stdout) == {
+        "error": f"There is no directory {tmp_path / 'none'}.",
+        "kind": "CheckpointError",
+    }
 
 
 NO_ROOM = OSError(errno.ENOSPC, "No space left on device", "/tmp/penstock-bisect-1")
@@ -192,7 +198,7 @@ def test_a_checkpoint_that_cannot_be_copied(
     result = CliRunner().invoke(app, ["bisect", str(script), "--checkpoint", str(tmp_path)])
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 2
-    assert result.stderr == f"penstock: {message}\n"
+    assert result.stderr == f"Error: {message}\n"
 
 
 def test_a_script_that_does_not_start_the_query(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from penstock.checkpoint.own_files import interrupted_command
 from penstock.cli.main import app
 from penstock.redaction import REDACTED
 from tests.checkpoint.tools.checkpoints import (
@@ -22,6 +24,7 @@ from tests.checkpoint.tools.checkpoints import (
     two_sources,
     write,
 )
+from tests.checkpoint.tools.test_keep import used_since
 from tests.docs.clicks import clicks
 
 
@@ -106,6 +109,22 @@ def test_verify(checkpoint: Path) -> None:
     assert document["findings"][0]["severity"] == "error"
 
 
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_a_path_that_is_not_utf_8_is_escaped(tmp_path: Path, command: str) -> None:
+    checkpoint = stateless(Path(os.fsdecode(os.fsencode(tmp_path) + b"/c\xff")))
+    (checkpoint / "commits/2").unlink()
+    (checkpoint / "commits/3").unlink()
+    assert r"/c\udcff" in run(command, checkpoint, code=command == "verify").stdout
+
+
+def test_signs_that_the_terminal_does_not_have_are_escaped(checkpoint: Path) -> None:
+    (stateless(checkpoint) / "offsets/2").unlink()
+    latin = CliRunner(charset="latin-1", env={"COLUMNS": "200"})
+    result = latin.invoke(app, ["checkpoint", "verify", str(checkpoint)])
+    assert result.exit_code == 1
+    assert r"\u2717 offsets/2" in result.stdout
+
+
 def test_diff(checkpoint: Path, tmp_path: Path) -> None:
     stateless(checkpoint)
     other = stateless(tmp_path / "other", 3)
@@ -160,6 +179,61 @@ def test_a_change_is_shown_first_made_with_yes_and_undone(
     assert "Undone" in run("undo", checkpoint, "--yes").stdout
     assert content_of(checkpoint) == before
     assert "nothing to undo" in run("undo", checkpoint, code=1).output
+
+
+def with_output_to(output: int, *words: object) -> tuple[int, str]:
+    """The exit code and the errors of a command whose standard output is a file descriptor."""
+    command = [sys.executable, "-m", "penstock.cli", "checkpoint", *map(str, words)]
+    ran = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    return ran.returncode, ran.stderr
+
+
+@pytest.fixture(params=["a full disk", "a reader that has gone"])
+def lost_output(request: pytest.FixtureRequest) -> Iterator[int]:
+    if request.param == "a full disk":
+        descriptor = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, descriptor = os.pipe()
+        os.close(reader)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_change_succeeds_even_if_its_result_cannot_be_printed(
+    checkpoint: Path, tmp_path: Path, lost_output: int, options: list[str]
+) -> None:
+    stateless(checkpoint)
+    before = content_of(checkpoint)
+    code, errors = with_output_to(lost_output, "rewind", checkpoint, "--to", 1, "--yes", *options)
+    assert (code, "Traceback" in errors) == (0, False), errors
+    assert "the change was made, but its result was not printed" in errors
+    assert content_of(checkpoint) != before
+    for command in (["undo", checkpoint, "--yes"], ["fork", checkpoint, tmp_path / "fork"]):
+        code, errors = with_output_to(lost_output, *command, *options)
+        assert (code, "Traceback" in errors) == (0, False), errors
+    assert content_of(checkpoint) == before
+    assert (tmp_path / "fork" / "metadata").exists()
+
+
+def test_a_checkpoint_is_kept_even_if_that_cannot_be_printed(
+    checkpoint: Path, lost_output: int
+) -> None:
+    used_since(checkpoint)
+    code, errors = with_output_to(lost_output, "undo", checkpoint, "--keep", "--yes")
+    assert code == 0, errors
+    assert "the change was made, but its result was not printed" in errors
+    assert interrupted_command(checkpoint) is None
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_report_that_cannot_be_printed_is_not_a_success(
+    checkpoint: Path, lost_output: int, options: list[str]
+) -> None:
+    stateless(checkpoint)
+    for command in (["show", checkpoint], ["rewind", checkpoint, "--to", 1]):
+        code, errors = with_output_to(lost_output, *command, *options)
+        assert (code, "Traceback" in errors) == (2, False), errors
 
 
 @pytest.mark.parametrize("command", ["replan", "skip"])
@@ -217,6 +291,29 @@ def test_an_interrupted_command_blocks_the_next(checkpoint: Path) -> None:
     assert "was interrupted" in run("rewind", checkpoint, "--to", 1, "--yes", code=1).output
     run("undo", checkpoint, "--yes")
     run("rewind", checkpoint, "--to", 1, "--yes")
+
+
+def test_undo_keep_is_shown_first_and_made_with_yes(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    run("rewind", checkpoint, "--to", 1, "--yes")
+    assert "nothing to keep" in run("undo", checkpoint, "--keep", code=1).output
+    (checkpoint / ".penstock/backups/0001/manifest.json").write_text("")
+    for command in (["verify"], ["undo"], ["rewind", "--to", "0"]):
+        refused = run(command[0], checkpoint, *command[1:], code=1)
+        assert "cannot be read" in refused.output
+        assert "--keep" in refused.output
+    assert "Would keep" in run("undo", checkpoint, "--keep").stdout
+    assert json_of("undo", checkpoint, "--keep")["isDone"] is False
+    assert "verify" in run("undo", checkpoint, "--keep", "--yes").stdout
+    run("verify", checkpoint)
+
+
+def test_the_command_after_undo_keep_can_be_copied_into_a_shell(tmp_path: Path) -> None:
+    root = stateless(tmp_path / "my [red]jobs[/]")
+    run("rewind", root, "--to", 1, "--yes")
+    (root / ".penstock/backups/0001/manifest.json").write_text("")
+    output = run("undo", root, "--keep", "--yes").stdout
+    assert output.endswith(f"Check it: penstock checkpoint verify '{root}'\n")
 
 
 def test_no_command_starts_spark() -> None:

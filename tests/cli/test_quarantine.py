@@ -12,7 +12,10 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import penstock
+from penstock.checkpoint.quarantine_log import QUARANTINE
 from penstock.cli.main import app
+from penstock.debug.quarantine_retry import RetryReport
+from tests.checkpoint.tools.checkpoints import stateless, write
 from tests.streams import LineFiles, column
 
 JOB = """
@@ -112,6 +115,20 @@ def test_retry_of_a_stateful_query_is_refused(spark: SparkSession, tmp_path: Pat
     refused = job.retry()
     assert refused.exit_code == 2
     assert "A query that keeps state cannot be retried" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize("options", [[], ["--batch", "1"]])
+def test_retry_with_a_record_that_cannot_be_read(tmp_path: Path, options: list[str]) -> None:
+    job = Job(tmp_path)
+    stateless(job.checkpoint)
+    write(job.checkpoint / QUARANTINE / "1", "v1\n{")
+    refused = job.retry(*options, "--json")
+    assert refused.exit_code == 2, refused.output
+    document = json.loads(refused.stdout)
+    assert document["kind"] == "CheckpointError"
+    assert document["error"].startswith("It is unknown what batch 1 leaves out: ")
+    assert "Retry the others one at a time" in document["error"]
+    assert not RetryReport((), None).has_passed
 
 
 def test_retry_without_anything_left_out(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from penstock.checkpoint.own_files import REPARTITION, interrupted_command
 from penstock.checkpoint.tools import moves
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.cli.main import app
-from penstock.errors import UnsupportedError
+from penstock.debug.repartition import location_without_escapes
+from penstock.errors import SurgeryRefusedError, UnsupportedError
 from penstock.spark.jvm.lines import LINES
 from penstock.spark.state.repartition import require_repartitioning
 from tests.checkpoint.tools.checkpoints import age, content_of
@@ -199,6 +201,52 @@ def test_it_is_shown_made_and_undone(stateful: SparkSession, tmp_path: Path) -> 
     rows = run("penstock", counts(stateful, lines), checkpoint, "update")
     assert rows == {1: [("a", 2, 7), ("b", 2, 3), ("c", 2, 10), ("f", 1, 8)]}
     assert partitions_of(checkpoint, 1) == 3
+
+
+@since
+def test_the_path_may_have_characters_that_uris_escape(
+    stateful: SparkSession, tmp_path: Path
+) -> None:
+    lines = LineFiles(tmp_path / "input")
+    checkpoint = tmp_path / "checkpoint"
+    lines.add(*FILES[0])
+    run("penstock", counts(stateful, lines), checkpoint, "update")
+    moved = checkpoint.rename(tmp_path / "a b%20ü+#")
+    command(moved, "repartition", "--to", 5, "--yes")
+    command(moved, "verify")
+    assert partitions_of(moved, 1) == 5
+    moved.rename(checkpoint)
+    lines.add(*FILES[1])
+    rows = run("spark", counts(stateful, lines), checkpoint, "update")
+    assert rows == {2: [("a", 2, 7), ("b", 2, 3), ("c", 2, 10), ("f", 1, 8)]}
+
+
+def test_a_path_that_uris_escape_is_replaced_by_a_link(tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "a b"
+    for directory in (plain, other):
+        directory.mkdir()
+        (directory / "file").touch()
+    with location_without_escapes(plain) as location:
+        assert location == f"file://{plain}"
+    with location_without_escapes(other) as location:
+        link = Path(location.removeprefix("file://"))
+        assert link.resolve() == other.resolve()
+        assert not set(" %") & set(location)
+    assert not link.parent.exists()
+    assert (other / "file").exists()
+
+
+def test_a_temporary_directory_that_uris_escape_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "a b"
+    other.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    with (
+        pytest.raises(SurgeryRefusedError, match="Set TMPDIR"),
+        location_without_escapes(tmp_path / "a b/checkpoint"),
+    ):
+        pass
 
 
 @since

@@ -48,6 +48,11 @@ class MemoryFiles(CheckpointFiles):
     def list_names(self, directory: str) -> list[str]:
         return list(self.directories.get(directory, ()))
 
+    def list_directories(self, directory: str) -> list[str]:
+        parent = f"{directory}/"
+        below = (name.removeprefix(parent) for name in self.directories if name.startswith(parent))
+        return sorted({name.partition("/")[0] for name in below})
+
     def is_empty(self, directory: str) -> bool:
         return not any(
             files

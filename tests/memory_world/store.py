@@ -53,6 +53,11 @@ class MemoryStore(ObjectStore):
         below = (name.removeprefix(f"{directory}/") for name in self._below(directory))
         return [name for name in below if "/" not in name]
 
+    def list_directories(self, directory: str) -> list[str]:
+        self.requests.append(f"list {directory}")
+        below = (name.removeprefix(f"{directory}/") for name in self._below(directory))
+        return sorted({name.partition("/")[0] for name in below if "/" in name})
+
     def is_empty(self, directory: str) -> bool:
         return not self._below(directory)
 

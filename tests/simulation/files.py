@@ -69,6 +69,9 @@ class SimulatedFiles(CheckpointFiles):
             return self._world.names_a_moment_ago(directory)
         return self._world.files.list_names(directory)
 
+    def list_directories(self, directory: str) -> list[str]:
+        return self._world.files.list_directories(directory)
+
     def is_empty(self, directory: str) -> bool:
         return not self.list_names(directory)
 

@@ -75,6 +75,9 @@ class SimulatedStore(ObjectStore):
         self._read(f"list_{kind_of(directory)}", directory)
         return self._world.files.list_names(directory)
 
+    def list_directories(self, directory: str) -> list[str]:
+        return self._world.files.list_directories(directory)
+
     def is_empty(self, directory: str) -> bool:
         return not self.list_names(directory)
 

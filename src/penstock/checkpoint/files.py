@@ -76,6 +76,10 @@ class CheckpointFiles(ABC):
         """
 
     @abstractmethod
+    def list_directories(self, directory: str) -> list[str]:
+        """The names of the directories in a directory, unordered; empty if it does not exist."""
+
+    @abstractmethod
     def is_empty(self, directory: str) -> bool:
         """Whether a directory is empty or does not exist."""
 

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from penstock.checkpoint.files import CheckpointFiles
-from penstock.checkpoint.paths import CheckpointPath
+from penstock.checkpoint.paths import CheckpointPath, files_below
+
+NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
+"""The errors of `link(2)` on file systems that do not have it."""
 
 _UNNAMED_UNSUPPORTED = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
 
@@ -73,6 +76,13 @@ class LocalFiles(CheckpointFiles):
         except FileNotFoundError:
             return []
 
+    def list_directories(self, directory: str) -> list[str]:
+        try:
+            with os.scandir(self._root / directory) as entries:
+                return [entry.name for entry in entries if entry.is_dir()]
+        except FileNotFoundError:
+            return []
+
     def is_empty(self, directory: str) -> bool:
         try:
             with os.scandir(self._root / directory) as entries:
@@ -95,10 +105,9 @@ class LocalFiles(CheckpointFiles):
         Call it before rewriting files without checksums: Hadoop's checksummed file system reads a
         file that has no checksum file, and rejects one with a stale checksum file.
         """
-        for folder, _, names in os.walk(self._root / directory):
-            for name in names:
-                if is_twin(name):
-                    _unlink(Path(folder) / name)
+        for path in files_below(self._root / directory):
+            if is_twin(path.name):
+                _unlink(Path(str(path)))
 
     @staticmethod
     def _make_directories(directory: Path) -> None:
@@ -171,6 +180,23 @@ def _naming(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _naming_links(target: Path) -> Iterator[None]:
+    """Say in an error that hard links are needed, if it may be because there are none."""
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno not in NO_HARD_LINKS:
+            raise
+        why = (
+            f"{exc.strerror}. The file system seems to have no hard links, with which Penstock "
+            "creates the files of a checkpoint. Use a directory on another one, or set "
+            "spark.sql.streaming.checkpointFileManagerClass, so that a file manager of Spark "
+            "writes them"
+        )
+        raise OSError(exc.errno, why, str(target)) from exc
+
+
+@contextlib.contextmanager
 def _directory(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -187,7 +213,8 @@ def _link_new_file(target: Path, data: bytes, directory: int) -> bool:
     try:
         _write_synced(unnamed, data)
         # The directory descriptor makes Python call linkat(2), which follows the /proc link.
-        os.link(f"/proc/self/fd/{unnamed}", target, src_dir_fd=directory, follow_symlinks=True)
+        with _naming_links(target):
+            os.link(f"/proc/self/fd/{unnamed}", target, src_dir_fd=directory, follow_symlinks=True)
     except FileExistsError:
         return False
     finally:
@@ -216,7 +243,8 @@ def _link_from_temporary(target: Path, data: bytes) -> bool:
             _write_synced(descriptor, data)
         finally:
             os.close(descriptor)
-        os.link(temporary, target)
+        with _naming_links(target):
+            os.link(temporary, target)
     except FileExistsError:
         return False
     finally:

@@ -12,19 +12,28 @@ import fcntl
 import json
 import logging
 import os
+import pwd
 import shutil
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from penstock.checkpoint.own_files import OWN_DIRECTORY, REPARTITION, interrupted_command
+from penstock.checkpoint.own_files import (
+    OWN_DIRECTORY,
+    REPARTITION,
+    interrupted_command,
+    partly_changed,
+)
 from penstock.checkpoint.paths import CheckpointPath
-from penstock.errors import CheckpointInUseError
+from penstock.errors import CheckpointError, CheckpointInUseError
 
 _logger = logging.getLogger(__name__)
 
 _LOCK_NAME = "lock"
+_COMMAND = "penstock checkpoint "
+_UNKNOWN_HOLDER = "a process that holds its lock"
 _ATTEMPTS = 10
 _SECONDS_BETWEEN = 0.05
 
@@ -42,29 +51,70 @@ class CheckpointLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises CheckpointInUseError, with the holder, if another has it."""
+        """Take the lock. Raises CheckpointInUseError, with the holder, if another has it.
+
+        Raises CheckpointError for a command of a user who may not write to the lock file.
+        """
+        holder = self.try_acquire()
+        if holder is not None:
+            root = self._path.parent.parent
+            raise CheckpointInUseError(f"{root} is in use by {holder}. Stop it first.")
+
+    def try_acquire(self) -> str | None:
+        """Take the lock. Returns a description of the holder if another has it, else None."""
         if self._descriptor is not None:
-            return
+            return None
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        for _ in range(_ATTEMPTS):
+            self._descriptor = self._take()
+            if self._descriptor is not None:
+                return None
+            holder = _holder_at(self._path)
+            if holder is not None and holder != _UNKNOWN_HOLDER:
+                return holder
+            # Another process only tested the lock, for which it has to take it for a moment, or it
+            # has just taken it and has not written its name yet.
+            time.sleep(_SECONDS_BETWEEN)
+        return _UNKNOWN_HOLDER
+
+    def _take(self) -> int | None:
+        """The descriptor of the locked file, with the holder as its content; None if it is taken.
+
+        If this user may not write to the file, its content stays empty. Raises CheckpointError for
+        a command then: a query that starts would take it for another query, and run beside it.
+        """
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            can_write = True
+        except PermissionError as exc:
+            if is_command(self._owner):
+                raise _not_writable(self._path, self._owner) from exc
+            try:
+                descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise exc from None  # it does not exist, since this user may not create it
+            can_write = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             holder = {"pid": os.getpid(), "host": socket.gethostname(), "owner": self._owner}
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-        except BlockingIOError as exc:
+            if can_write:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        except BaseException as exc:
             os.close(descriptor)
-            raise CheckpointInUseError(
-                f"{self._path.parent.parent} is in use by {_holder(self._path)}. Stop it first."
-            ) from exc
-        except BaseException:
-            os.close(descriptor)
+            if isinstance(exc, BlockingIOError):
+                return None
             raise
-        self._descriptor = descriptor
+        return descriptor
 
     def release(self) -> None:
-        """Release the lock. The file is kept: if it were removed, two could hold the lock."""
+        """Release the lock. The file is kept: if it were removed, two could hold the lock.
+
+        It is emptied, for a next holder that may not write to it.
+        """
         if self._descriptor is not None:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -88,35 +138,53 @@ def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
     log entry. A query of another process is named in a warning. Raises CheckpointInUseError while
     a command changes the checkpoint, and if a command was interrupted.
     """
+    _refuse_interrupted(root)
+    lock = CheckpointLock(root, query)
+    try:
+        holder = lock.try_acquire()
+    except OSError as exc:
+        _logger.warning(
+            "The query runs without the lock on %s, so `penstock checkpoint` does not know that it "
+            "is running: stop it before a command. %s",
+            root,
+            exc,
+        )
+        return None
+    if holder is not None:
+        _refuse_beside_command(root, holder)
+        _warn_of_query(root, holder)
+        return None
+    try:
+        _refuse_interrupted(root)  # a command may have begun since, and may have been killed
+    except BaseException:
+        lock.release()
+        raise
+    # A command that was killed has left its links to state files, which occupy space.
+    shutil.rmtree(root / REPARTITION, ignore_errors=True)
+    return lock
+
+
+def _refuse_interrupted(root: Path) -> None:
     interrupted = interrupted_command(root)
     if interrupted is not None:
-        raise CheckpointInUseError(
-            f"{root} is partly changed: `penstock checkpoint {interrupted.operation}` was "
-            f"interrupted. Undo it first: penstock checkpoint undo {root} --yes"
-        )
-    lock = CheckpointLock(root, query)
-    for _ in range(_ATTEMPTS):
-        try:
-            lock.acquire()
-        except OSError:
-            return None
-        except CheckpointInUseError:
-            holder = current_holder(root)
-            if holder is not None:
-                _refuse_beside_command(root, holder)
-                _warn_of_query(root, holder)
-                return None
-            # Another process only tested the lock, for which it has to take it for a moment.
-            time.sleep(_SECONDS_BETWEEN)
-        else:
-            # A command that was killed has left its links to state files, which occupy space.
-            shutil.rmtree(root / REPARTITION, ignore_errors=True)
-            return lock
-    return None
+        holder = current_holder(root)
+        if holder is not None:
+            _refuse_beside_command(root, holder)  # it is still running
+        raise partly_changed(root, interrupted.operation)
+
+
+def owner_of(operation: str) -> str:
+    """The owner of a lock that a `penstock checkpoint` command takes."""
+    return f"{_COMMAND}{operation}"
+
+
+def is_command(holder: str) -> bool:
+    """Whether the description of a holder is that of a command, and not of a query."""
+    return holder.startswith(_COMMAND)
 
 
 def _refuse_beside_command(root: Path, holder: str) -> None:
-    if holder.startswith("penstock checkpoint "):
+    if is_command(holder):
         raise CheckpointInUseError(
             f"{root} is being changed by {holder}. Start the query again when it has finished."
         )
@@ -134,7 +202,10 @@ def _warn_of_query(root: Path, holder: str) -> None:
 
 def current_holder(root: CheckpointPath) -> str | None:
     """A description of the holder of a checkpoint's lock; None if it is free."""
-    path = Path(str(root)) / OWN_DIRECTORY / _LOCK_NAME
+    return _holder_at(Path(str(root)) / OWN_DIRECTORY / _LOCK_NAME)
+
+
+def _holder_at(path: Path) -> str | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -153,7 +224,24 @@ def _holder(path: Path) -> str:
         fields = json.loads(path.read_text())
         return f"{fields['owner']} {_process(fields['pid'], fields['host'])}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "a process that holds its lock"
+        return _UNKNOWN_HOLDER
+
+
+def _not_writable(path: Path, command: str) -> CheckpointError:
+    place = path if os.path.exists(path) else path.parent
+    return CheckpointError(
+        f"{place} belongs to {_user_of(place)}, and this user may not write to it, so no query "
+        f"could see that `{command}` is running. Run it as that user, or let this user write to "
+        f"{place}."
+    )
+
+
+def _user_of(path: Path) -> str:
+    uid = path.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"the user {uid}"
 
 
 def _process(pid: int, host: str) -> str:

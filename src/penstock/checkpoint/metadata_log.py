@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.files import CheckpointFiles
 from penstock.checkpoint.known_files import KnownFiles, vanished
 from penstock.errors import (
@@ -106,7 +107,8 @@ class MetadataLog(ABC, Generic[T]):
     def list_batches(self) -> list[int]:
         """The batch ids of all entries, ascending."""
         names = self._files.list_names(self._directory)
-        return sorted({int(name) for name in names if _is_batch_name(name)} | set(self._cache))
+        listed = {number for name in names if (number := file_number(name)) is not None}
+        return sorted(listed | set(self._cache))
 
     def purge(self, before: int) -> None:
         """Remove every entry with a batch id below `before`. Idempotent."""
@@ -137,6 +139,15 @@ class MetadataLog(ABC, Generic[T]):
         for batch_id in removed:
             _logger.debug("Removed metadata log file: %s", self.path(batch_id))
 
+    def _remedy_of_damaged(self, path: str) -> str:
+        """What to do about an entry that cannot be parsed, for the message."""
+        return (
+            f"If {path} is the newest entry of its log and is empty or truncated (a crash while "
+            "Spark wrote it to a file system without atomic rename), move it away and start the "
+            "query again: the batch is then planned anew, or, if this is the commit log or the "
+            "entry of a sink, run again as planned."
+        )
+
     def _get_existing(self, batch_id: int) -> T:
         entry = self.get(batch_id)
         if entry is None:
@@ -152,18 +163,10 @@ class MetadataLog(ABC, Generic[T]):
             raise UnsupportedLogVersionError(f"Failed to read log file {path}. {exc}") from exc
         except MalformedLogError as exc:
             raise type(exc)(
-                f"Failed to read log file {path}. {exc}\n"
-                f"Nothing was changed. If {path} is the newest entry of its log and is empty or "
-                "truncated (a crash while Spark wrote it to a file system without atomic rename), "
-                "move it away and start the query again: the batch is then planned anew, or, if "
-                "this is the commit log or the entry of a sink, run again as planned."
+                f"Failed to read log file {path}. {exc}\nNothing was changed. "
+                + self._remedy_of_damaged(path)
             ) from exc
         except CheckpointError:
             raise
         except (ValueError, KeyError, TypeError) as exc:
             raise MalformedLogError(f"Failed to read log file {path}. {exc!r}") from exc
-
-
-def _is_batch_name(name: str) -> bool:
-    """Whether a file name is a batch id in Spark's form: `7`, not `07`, `+7` or `.7.crc`."""
-    return name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))

@@ -65,6 +65,10 @@ class ObjectStore(ABC):
         """The last parts of the names of the objects directly below a directory."""
 
     @abstractmethod
+    def list_directories(self, directory: str) -> list[str]:
+        """The names directly below a directory that have objects below them."""
+
+    @abstractmethod
     def is_empty(self, directory: str) -> bool:
         """Whether there is no object below a directory, however deep."""
 
@@ -170,6 +174,9 @@ class ObjectStoreFiles(CheckpointFiles):
 
     def list_names(self, directory: str) -> list[str]:
         return self._store.list_names(directory)
+
+    def list_directories(self, directory: str) -> list[str]:
+        return self._store.list_directories(directory)
 
     def is_empty(self, directory: str) -> bool:
         return self._store.is_empty(directory)

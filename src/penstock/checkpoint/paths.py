@@ -69,12 +69,32 @@ class CheckpointPath(Protocol):
 
 
 def files_below(path: CheckpointPath) -> Iterator[CheckpointPath]:
-    """All files at any depth below a directory, without those that are removed meanwhile."""
+    """All files at any depth below a directory, without those that are removed meanwhile.
+
+    Links are followed, except for one to a directory that it is in. Raises an OSError for a
+    directory that cannot be read.
+    """
     if isinstance(path, StorePath):
         yield from path.files_below()
     else:
-        for folder, _, names in os.walk(str(path)):
-            yield from (Path(folder, name) for name in names)
+        yield from _files_below(Path(str(path)), frozenset())
+
+
+def _files_below(folder: Path, above: frozenset[str]) -> Iterator[Path]:
+    """`above` are the resolved paths of the directories that the folder is in."""
+    place = os.path.realpath(folder)
+    if place in above:
+        return
+    try:
+        with os.scandir(folder) as found:
+            entries = [(entry.name, entry.is_dir()) for entry in found]
+    except FileNotFoundError:
+        return
+    for name, is_directory in entries:
+        if is_directory:
+            yield from _files_below(folder / name, above | {place})
+        else:
+            yield folder / name
 
 
 def fresh(path: CheckpointPath) -> CheckpointPath:

@@ -120,6 +120,9 @@ class FailureLog(OwnLog[BatchFailure]):
             str(fields.get("error", "")),
         )
 
+    def _remedy_of_damaged(self, path: str) -> str:
+        return f"Move {path} away and start the query again: this failure is then not counted."
+
     def of_plan(self, batch_id: int, batch_timestamp_ms: int) -> list[BatchFailure]:
         """The failures of a batch as it was planned at this time, oldest first."""
         entries = [self._get_existing(number) for number in self.list_batches()]
@@ -164,6 +167,12 @@ class QuarantineLog(OwnLog[QuarantineRecord]):
             )
         except (KeyError, TypeError, AttributeError) as exc:
             raise MalformedLogError(f"{self.what} has missing or wrong fields: {exc!r}") from exc
+
+    def _remedy_of_damaged(self, path: str) -> str:
+        return (
+            f"Restore {path}, or move it away and start the query again: if its batch is planned, "
+            "it then runs with all of its data."
+        )
 
     def parts_since(self, time_ms: int) -> int:
         """The number of parts in all records that were written at this time or later."""

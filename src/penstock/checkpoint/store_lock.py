@@ -24,9 +24,11 @@ import logging
 import os
 import socket
 import time
+from contextlib import suppress
 
+from penstock.checkpoint.commands import checkpoint_command
 from penstock.checkpoint.files import CheckpointFiles
-from penstock.checkpoint.own_files import OWN_DIRECTORY
+from penstock.checkpoint.own_files import OWN_DIRECTORY, interrupted_in, partly_changed
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.errors import CheckpointInUseError
 
@@ -68,20 +70,30 @@ class StoreRun:
 
 
 def hold_store_for_query(files: CheckpointFiles, query: str) -> StoreRun:
-    """Record that a query is running. Raises CheckpointInUseError if a command has the lock."""
+    """Record that a query is running.
+
+    Raises CheckpointInUseError if a command has the lock, or was interrupted and its lock is gone:
+    the checkpoint may be a copy of a partly changed one.
+    """
     data = _described(query)
     files.make_directory(OWN_DIRECTORY)
     files.delete(RUNNING)
     files.create_if_absent(RUNNING, data)  # if another query was faster, its record is as good
     run = StoreRun(files, data)
-    holder = holder_in(files, CHANGING)
-    if holder is not None:
+    try:
+        holder = holder_in(files, CHANGING)
+        if holder is not None:
+            raise CheckpointInUseError(
+                f"{files.root} is being changed by {holder}. Start the query again when it has "
+                "finished. If that process has ended, the command was interrupted: "
+                + checkpoint_command("unlock", files.root)
+            )
+        operation = interrupted_in(files)
+        if operation is not None:
+            raise partly_changed(files.root, operation)
+    except BaseException:
         run.release()
-        raise CheckpointInUseError(
-            f"{files.root} is being changed by {holder}. Start the query again when it has "
-            "finished. If that process has ended, the command was interrupted: "
-            f"penstock checkpoint unlock {files.root}"
-        )
+        raise
     return run
 
 
@@ -102,10 +114,14 @@ class StoreLock:
             self._files.delete_many([CHANGING, RUNNING])
         if not self._files.create_if_absent(CHANGING, self._data):
             raise _in_use(holder_in(self._files, CHANGING) or "another command")
-        holder = holder_in(self._files, RUNNING)
-        if holder is not None:
-            self.release()
-            raise _in_use(holder)
+        try:
+            holder = holder_in(self._files, RUNNING)
+            if holder is not None:
+                raise _in_use(holder)
+        except BaseException:
+            with suppress(OSError):
+                self.release()
+            raise
 
     def release(self) -> None:
         if self._files.holds(CHANGING, self._data):

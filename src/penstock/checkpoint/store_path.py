@@ -187,6 +187,10 @@ class StoreTree(ObjectStore):
         parent = f"{directory}/" if directory else ""
         return [child for child in self.children(directory) if self.is_file(parent + child)]
 
+    def list_directories(self, directory: str) -> list[str]:
+        parent = f"{directory}/" if directory else ""
+        return [child for child in self.children(directory) if self.is_directory(parent + child)]
+
     def is_empty(self, directory: str) -> bool:
         return not self.files(directory)
 

@@ -73,14 +73,11 @@ def bisect(
             contextlib.redirect_stdout(sys.stderr),  # standard output is for the report only
         ):
             bisection = Bisection(
-                checkpoint, Path(work), batch, tell=lambda trial: _print_error(str(trial))
+                checkpoint, Path(work), batch, tell=lambda trial: _print_trial(str(trial))
             )
             report = bisect_script(bisection, script, arguments or (), spark, with_sink=with_sink)
-    except PenstockError as exc:
-        _print_error(f"penstock: {exc}")
-        raise typer.Exit(_USAGE_ERROR) from exc
-    except OSError as exc:
-        _print_error(f"penstock: {_message(exc)}")
+    except (PenstockError, OSError) as exc:
+        output_for(json).error(_first_of_many(exc))
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt as exc:
         raise typer.Exit(_STOPPED) from exc
@@ -88,14 +85,14 @@ def bisect(
     raise typer.Exit(0 if report.is_found else _NOT_REPRODUCED)
 
 
-def _print_error(text: str) -> None:
+def _print_trial(text: str) -> None:
     """Print a text to standard error, with secrets redacted."""
     typer.echo(DEFAULT_REDACTOR.text(text), err=True)
 
 
-def _message(error: OSError) -> str:
-    """The message of a file error; of the errors of `shutil.copytree` the first."""
+def _first_of_many(error: Exception) -> Exception:
+    """The error; of those of `shutil.copytree` the first, with the number of the others."""
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         (_, _, first), *others = error.args[0]
-        return f"{first}, and {len(others)} more errors" if others else str(first)
-    return str(error)
+        return shutil.Error(f"{first}, and {len(others)} more errors" if others else str(first))
+    return error

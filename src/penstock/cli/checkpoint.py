@@ -13,6 +13,8 @@ from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.compare import compare
 from penstock.checkpoint.tools.fork import fork as make_fork
 from penstock.checkpoint.tools.inspect import inspect, inspect_batch
+from penstock.checkpoint.tools.keep import check_keep
+from penstock.checkpoint.tools.keep import keep as keep_present
 from penstock.checkpoint.tools.locations import location_of, parse_options
 from penstock.checkpoint.tools.verify import verify as make_verification
 from penstock.checkpoint.tools.view import CheckpointView
@@ -29,7 +31,7 @@ from penstock.cli.checkpoint_command import (
     view_of,
 )
 from penstock.cli.checkpoint_sources import add_source, remove_source, reorder_sources, set_offset
-from penstock.cli.output import output_for
+from penstock.cli.output import after_change, output_for
 from penstock.errors import SurgeryRefusedError
 
 app = typer.Typer(
@@ -123,7 +125,9 @@ def fork(
     """
     with command_errors(json):
         view = view_of(directory, option)
-        output_for(json).fork(make_fork(view, new, at, parse_options(option or ())))
+        made = make_fork(view, new, at, parse_options(option or ()))
+        with after_change():
+            output_for(json).fork(made)
 
 
 @app.command()
@@ -194,6 +198,14 @@ for command in (set_offset, add_source, remove_source, reorder_sources):
 @app.command()
 def undo(
     directory: Directory,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Accept the checkpoint as it is after a command that was interrupted and can no "
+            "longer be undone, because Spark has used the checkpoint since.",
+        ),
+    ] = False,
     yes: Yes = False,
     stopped: Stopped = False,
     option: StoreOptions = None,
@@ -202,6 +214,16 @@ def undo(
     """Undo the last command that changed the checkpoint. Repeat it to undo earlier ones."""
     with command_errors(json):
         root = view_of(directory, option).root
+        if keep:
+            kept = check_keep(root)
+            if yes:
+                with exclusive(root, "undo --keep", stopped=stopped):
+                    root = view_of(directory, option).root
+                    kept = check_keep(root)
+                    keep_present(root, kept)
+            with after_change(is_done=yes):
+                output_for(json).kept(str(root), kept, is_done=yes)
+            return
         last = backup.check_undo(root)
         steps = backup.reversal(root, last)
         if yes:
@@ -210,7 +232,8 @@ def undo(
                 last = backup.check_undo(root)
                 steps = backup.reversal(root, last)
                 backup.revert(root, last)
-        output_for(json).undone(last, steps, is_done=yes)
+        with after_change(is_done=yes):
+            output_for(json).undone(last, steps, is_done=yes)
 
 
 @app.command()
@@ -226,7 +249,9 @@ def unlock(
     """
     with command_errors(json):
         root = view_of(directory, option).root
-        output_for(json).unlocked(str(root), remove_locks(root, yes=yes), is_done=yes)
+        holders = remove_locks(root, yes=yes)
+        with after_change(is_done=yes):
+            output_for(json).unlocked(str(root), holders, is_done=yes)
 
 
 def _sink_at(sink: str | None, option: list[str] | None) -> CheckpointPath | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 import typer
@@ -14,7 +14,7 @@ from penstock.checkpoint.tools.activity import activity_of, exclusive
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.locations import parse_options
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.cli.output import output_for
+from penstock.cli.output import OutputLostError, after_change, output_for
 from penstock.errors import PenstockError, SurgeryRefusedError
 
 Directory = Annotated[
@@ -69,7 +69,8 @@ def carry_out(
             plan = make_plan(view)
             described = plan.to_dict(view.root)
             made = backup.apply(view.root, plan)
-        output.plan(described, made, None)
+        with after_change():
+            output.plan(described, made, None)
 
 
 def millis(text: str, *, or_number: bool = False) -> int:
@@ -88,5 +89,6 @@ def command_errors(as_json: bool, code: int = REFUSED) -> Iterator[None]:
     try:
         yield
     except (PenstockError, OSError) as exc:
-        output_for(as_json).error(exc)
+        with suppress(OutputLostError):
+            output_for(as_json).error(exc)
         raise typer.Exit(code) from exc

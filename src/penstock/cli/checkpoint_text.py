@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from penstock.checkpoint.commands import checkpoint_command
 from penstock.checkpoint.tools.backup import Backup
 from penstock.checkpoint.tools.compare import Difference
 from penstock.checkpoint.tools.findings import Finding, Severity, Verification
 from penstock.checkpoint.tools.fork import Fork
 from penstock.checkpoint.tools.inspect import BatchDetail, BatchReport, CheckpointReport
+from penstock.checkpoint.tools.keep import Kept
 from penstock.checkpoint.tools.offset_text import ranges
 from penstock.cli import checkpoint_cells as cells
 from penstock.cli.tables import Column, no_break, print_line, print_table, print_wrapped, width_of
@@ -143,6 +145,20 @@ class CheckpointText:
             f"{cells.time(backup.made_at_ms)} with these changes.[/] Nothing was changed. "
             "Repeat with --yes to do it."
         )
+
+    def kept(self, root: str, kept: Kept, *, is_done: bool) -> None:
+        operation = escape(kept.operation)
+        check = escape(checkpoint_command("verify", root))
+        if is_done:
+            self._line(
+                f"[green]Kept[/] as it is: `{operation}` counts as finished. Its backup stays in "
+                f"{escape(str(kept.path))}. Check it: {check}"
+            )
+        else:
+            self._line(
+                f"[bold]Would keep the checkpoint as it is, and count `{operation}` as finished.[/]"
+                " Nothing was changed. Repeat with --yes to do it."
+            )
 
     def error(self, error: Exception) -> None:
         text = escape(DEFAULT_REDACTOR.text(str(error)))

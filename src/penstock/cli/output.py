@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import json
+import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -22,10 +28,18 @@ if TYPE_CHECKING:
     from penstock.checkpoint.tools.findings import Verification
     from penstock.checkpoint.tools.fork import Fork
     from penstock.checkpoint.tools.inspect import BatchDetail, CheckpointReport
+    from penstock.checkpoint.tools.keep import Kept
     from penstock.checkpoint.tools.quarantine_files import QuarantinedBatch, QuarantineReport
     from penstock.debug.bisect_report import BisectReport
     from penstock.debug.quarantine_retry import RetryReport
     from penstock.testing.crash_report import CrashReport
+
+
+_NOT_PRINTED = 2
+
+
+class OutputLostError(typer.Exit):
+    """A result could not be written to standard output. Ends the command with exit code 2."""
 
 
 class Output(ABC):
@@ -60,6 +74,10 @@ class Output(ABC):
         """Print the changes of an undo, which were made if `is_done`."""
 
     @abstractmethod
+    def kept(self, root: str, kept: Kept, *, is_done: bool) -> None:
+        """Print the interrupted command that counts as finished, if `is_done`, or would."""
+
+    @abstractmethod
     def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
         """Print whose locks of a checkpoint were removed, if `is_done`, or would be."""
 
@@ -86,7 +104,7 @@ class TextOutput(CheckpointText, QuarantineText, Output):
     """Prints text to a console."""
 
     def __init__(self, console: Console | None = None) -> None:
-        super().__init__(console or Console())
+        super().__init__(console or _Console())
 
     def diagnosis(self, diagnosis: Diagnosis, *, verbose: bool = False) -> None:
         for finding in diagnosis.findings:
@@ -179,6 +197,9 @@ class JsonOutput(Output):
     def undone(self, backup: Backup, steps: Sequence[dict[str, Any]], *, is_done: bool) -> None:
         self._print({"undone": backup.to_dict(), "changes": list(steps), "isDone": is_done})
 
+    def kept(self, root: str, kept: Kept, *, is_done: bool) -> None:
+        self._print({"path": root, "kept": kept.to_dict(), "isDone": is_done})
+
     def unlocked(self, root: str, holders: Sequence[str], *, is_done: bool) -> None:
         self._print({"path": root, "holders": list(holders), "isDone": is_done})
 
@@ -200,20 +221,69 @@ class JsonOutput(Output):
         print(json.dumps(document, indent=2))
 
 
+class _Console(Console):
+    """A console that does not end the process when the reader of its output has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 class _Redacting:
-    """Redacts secrets from the arguments of every method of an Output."""
+    """Redacts secrets from the arguments of every method of an Output.
+
+    The methods raise OutputLostError if standard output cannot be written.
+    """
 
     def __init__(self, inner: Output) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         method = getattr(self._inner, name)
-        return lambda *shown, **how: method(*DEFAULT_REDACTOR.record(shown), **how)
+
+        def call(*shown: Any, **how: Any) -> None:
+            redacted = DEFAULT_REDACTOR.record(shown)
+            try:
+                method(*redacted, **how)
+                print(end="", flush=True)
+            except OSError as exc:
+                _give_up_output(exc)
+
+        return call
 
 
 def output_for(as_json: bool) -> Output:
-    """The output of a command, which redacts secrets."""
+    """The output of a command, which redacts secrets.
+
+    Characters that standard output cannot encode are printed as escapes: a path may have any bytes.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     return cast(Output, _Redacting(JsonOutput() if as_json else TextOutput()))
+
+
+@contextlib.contextmanager
+def after_change(*, is_done: bool = True) -> Iterator[None]:
+    """Print the result of a command in the block. If a change is done, the command succeeds.
+
+    Its success does not depend on standard output, whose reader may have gone.
+    """
+    try:
+        yield
+    except OutputLostError:
+        if not is_done:
+            raise
+        with contextlib.suppress(OSError):
+            typer.echo("penstock: the change was made, but its result was not printed", err=True)
+
+
+def _give_up_output(error: OSError) -> None:
+    """Raise OutputLostError, and discard what is left of standard output."""
+    with contextlib.suppress(OSError):  # or the interpreter fails at its end, to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        with contextlib.suppress(OSError):
+            typer.echo(f"penstock: standard output cannot be written: {error}", err=True)
+    raise OutputLostError(_NOT_PRINTED) from error
 
 
 def _mark(good: bool) -> str:

@@ -25,6 +25,8 @@ class QuarantineText:
             print_line(self._console, Text("No batch leaves anything out."))
         for failure in report.failures:
             print_line(self._console, Text(_failure_line(failure)))
+        for problem in report.problems:
+            print_line(self._console, Text(f"A failure is not readable: {problem}"))
 
     def quarantined(self, batch: QuarantinedBatch) -> None:
         if batch.record is None:

@@ -20,7 +20,7 @@ from penstock.cli.checkpoint_command import (
     command_errors,
     view_of,
 )
-from penstock.cli.output import output_for
+from penstock.cli.output import after_change, output_for
 from penstock.cli.spark_options import takes_spark_options
 
 
@@ -56,4 +56,5 @@ def repartition(
             wanted = check(view_of(directory, option), to)
             with contextlib.redirect_stdout(sys.stderr):
                 made, backup = make(wanted, spark)
-        output.plan(made.to_dict(view.root), backup, None)
+        with after_change():
+            output.plan(made.to_dict(view.root), backup, None)

@@ -58,8 +58,8 @@ class RetryReport:
 
     @property
     def has_passed(self) -> bool:
-        """Whether no part has failed."""
-        return all(part.error is None for part in self.parts)
+        """Whether parts were run and none has failed."""
+        return bool(self.parts) and all(part.error is None for part in self.parts)
 
     def __str__(self) -> str:
         lines = [str(part) for part in self.parts]
@@ -95,7 +95,8 @@ def retry_script(
     """Run a script until it starts the query of a checkpoint, and retry what it has left out.
 
     By default all batches of the checkpoint; otherwise `batch_id`. Raises PenstockError if that is
-    not possible, as for a stateful query, and what `in_place_of_query` raises.
+    not possible, as for a stateful query or a record that cannot be read, and what
+    `in_place_of_query` raises.
     """
     root = local_path(checkpoint)
     view = CheckpointView(root)
@@ -104,6 +105,12 @@ def retry_script(
         batches = (quarantined_batch(view, batch_id),)
     if not batches:
         raise CheckpointError(f"No batch of {view.root} leaves anything out.")
+    for batch in batches:
+        if batch.record is None:
+            raise CheckpointError(
+                f"It is unknown what batch {batch.batch_id} leaves out: {batch.problem} Retry the "
+                "others one at a time, with --batch."
+            )
 
     def retry(start: QueryStart) -> RetryReport:
         return _retry(start.df, view, batches, output)

@@ -16,6 +16,7 @@ from penstock.checkpoint.tools import backup
 from penstock.checkpoint.tools.backup import Backup
 from penstock.checkpoint.tools.changes import Plan
 from penstock.checkpoint.tools.repartition import Repartition
+from penstock.errors import SurgeryRefusedError
 from penstock.spark.jvm.lines import line_of
 from penstock.spark.jvm.support import pyspark_version
 from penstock.spark.state.repartition import repartition_state, require_repartitioning
@@ -33,10 +34,36 @@ def repartition(wanted: Repartition, options: SparkOptions) -> tuple[Plan, Backu
     checkpoint as it was, if Spark cannot do it.
     """
     with wanted.draft() as draft:
-        with _session(options) as spark:
-            repartition_state(spark, draft.as_uri(), wanted.to, wanted.state_format)
+        with location_without_escapes(draft) as location, _session(options) as spark:
+            repartition_state(spark, location, wanted.to, wanted.state_format)
         plan = wanted.plan_of(draft)
         return plan, backup.apply(wanted.view.root, plan)
+
+
+@contextmanager
+def location_without_escapes(directory: Path) -> Iterator[str]:
+    """A URI of a directory in which no character is escaped: of itself, or of a link to it.
+
+    Spark converts the location to a URI and takes that for a path, so `%20` would be a part of the
+    name. Raises SurgeryRefusedError if the temporary directory has such a name too.
+    """
+    if _is_plain(directory):
+        yield directory.as_uri()
+        return
+    with tempfile.TemporaryDirectory(prefix="penstock-repartition-") as folder:
+        link = Path(folder).absolute() / "checkpoint"
+        if not _is_plain(link):
+            raise SurgeryRefusedError(
+                f"Spark cannot repartition state in {directory}, because its path has a space or "
+                f"another character that URIs escape, and so has that of a link in {folder}. Set "
+                "TMPDIR to a directory with letters and digits only."
+            )
+        link.symlink_to(directory, target_is_directory=True)
+        yield link.as_uri()
+
+
+def _is_plain(path: Path) -> bool:
+    return path.as_uri() == f"file://{path}"
 
 
 @contextmanager

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from penstock.checkpoint.paths import CheckpointPath
 
@@ -101,6 +105,21 @@ def age(root: Path) -> None:
     """Set old modification times, so that no query seems to be running."""
     for path in root.rglob("*"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+def forbid_reading(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Make every attempt to read a file fail. Its permissions do not, for root."""
+
+    def refusing(method: Any) -> Any:
+        def read(path: Path, *args: Any, **kwargs: Any) -> Any:
+            if path == file:
+                raise PermissionError(errno.EACCES, "Permission denied", str(file))
+            return method(path, *args, **kwargs)
+
+        return read
+
+    for name in ("open", "read_bytes", "read_text"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
 
 
 def content_of(root: Path) -> dict[str, bytes]:

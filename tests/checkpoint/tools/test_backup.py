@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +53,7 @@ def test_an_interrupted_command_is_reverted_by_undo(checkpoint: Path, steps: int
     )
     begun = backup._begin(checkpoint, plan)
     for number, change in enumerate(plan.changes[:steps]):
-        backup._make(checkpoint, change, backup._kept(begun, number))
+        backup._make(checkpoint, change, begun.kept(number))
     assert not verify(CheckpointView(checkpoint)).will_restart
     with pytest.raises(SurgeryRefusedError, match="was interrupted"):
         backup.apply(checkpoint, plan)
@@ -129,6 +131,54 @@ def test_the_backup_is_ignored_by_the_engine(checkpoint: Path) -> None:
 def test_a_change_is_complete(kind: Kind, content: bytes | None, target: str | None) -> None:
     with pytest.raises(ValueError, match="not a change"):
         Change(kind, "x", content, target)
+
+
+def test_a_replaced_file_keeps_its_mode_and_its_owner(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", lambda descriptor, *owner: owners.append(owner))
+    stateless(checkpoint)
+    replaced = checkpoint / "offsets/3"
+    replaced.chmod(0o640)
+    backup.apply(checkpoint, source_surgery.set_offset(CheckpointView(checkpoint), "0", "-"))
+    assert replaced.stat().st_mode & 0o777 == 0o640
+    assert (os.getuid(), os.getgid()) in owners
+    undo(checkpoint)
+    assert replaced.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_replaced_file_keeps_its_mode_if_its_owner_cannot_be_set(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example on NFS, where root is nobody."""
+
+    def refuse(descriptor: int, *owner: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", refuse)
+    stateless(checkpoint)
+    (checkpoint / "offsets/3").chmod(0o640)
+    backup.apply(checkpoint, source_surgery.set_offset(CheckpointView(checkpoint), "0", "-"))
+    assert (checkpoint / "offsets/3").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_is_copied_into_the_backup_keeps_its_mode(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may have no hard links."""
+
+    def refuse(path: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    stateless(checkpoint)
+    (checkpoint / "offsets/3").chmod(0o640)
+    monkeypatch.setattr(os, "link", refuse)
+    backup.apply(checkpoint, plan_of(Change(Kind.REPLACE, "offsets/3", b"changed")))
+    undo(checkpoint)
+    assert (checkpoint / "offsets/3").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_diff_shows_small_text_only(checkpoint: Path) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from penstock.checkpoint.tools import backup, source_surgery, surgery
+from penstock.checkpoint.own_files import MANIFEST
+from penstock.checkpoint.tools import backup, moves, surgery
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, SurgeryRefusedError
-from tests.checkpoint.tools.checkpoints import content_of, stateful, stateless, two_sources, write
+from tests.checkpoint.tools.checkpoints import content_of, stateful, stateless, write
+from tests.checkpoint.tools.plans import every_command, replan_with_state, rewind
 
 NAMING = ("rename", "replace", "link", "unlink", "rmdir")
 """The calls that change what is at a name, between any two of which a process may die."""
@@ -68,35 +70,6 @@ def two_disks(monkeypatch: pytest.MonkeyPatch) -> Disks:
     return Disks(monkeypatch, across=True)
 
 
-def rewind(root: Path) -> Plan:
-    return surgery.rewind(CheckpointView(stateful(root, 2)), 0)
-
-
-def replan(root: Path) -> Plan:
-    return surgery.replan(CheckpointView(stateful(root, 0, planned=True)))
-
-
-def replan_with_state(root: Path) -> Plan:
-    write(root / "state/0/0/1.delta", "x")
-    return replan(root)
-
-
-def set_offset(root: Path) -> Plan:
-    return source_surgery.set_offset(CheckpointView(stateless(root, 2)), "0", "-")
-
-
-def remove_source(root: Path) -> Plan:
-    return source_surgery.remove_source(CheckpointView(two_sources(root, 2)), "0")
-
-
-def reorder_sources(root: Path) -> Plan:
-    return source_surgery.reorder_sources(CheckpointView(two_sources(root, 2)), [1, 0])
-
-
-COMMANDS = (rewind, replan, replan_with_state, set_offset, remove_source, reorder_sources)
-every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__name__)
-
-
 def kept(root: Path) -> dict[str, bytes]:
     """The content of a checkpoint without temporary files."""
     content = content_of(root).items()
@@ -128,7 +101,7 @@ def test_a_command_may_die_anywhere(tmp_path: Path, disks: Disks, command: Any) 
         disks.dies_at = calls
         try:
             for number, change in enumerate(plan.changes):
-                backup._make(root, change, backup._kept(begun, number))
+                backup._make(root, change, begun.kept(number))
         except Killed:
             disks.dies_at = None
             undo(root)
@@ -180,6 +153,52 @@ def test_the_error_is_that_of_the_failed_call(
         assert backup.backups_of(root) == []
 
 
+@every_command
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_command_whose_last_write_fails_is_reverted(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, command: Any, is_written: bool
+) -> None:
+    """For example because the disk is full, or because the directory cannot be synced."""
+    plan = command(checkpoint)
+    before = content_of(checkpoint)
+    writes: list[Path] = []
+
+    def fail_at_the_second(path: Path, content: bytes) -> None:
+        writes.extend([path] if path.name == MANIFEST else [])
+        is_last = path.name == MANIFEST and len(writes) == 2
+        if is_written or not is_last:
+            write_over(path, content)
+        if is_last:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    write_over = moves.write_over
+    monkeypatch.setattr(moves, "write_over", fail_at_the_second)
+    with pytest.raises(OSError, match="No space left"):
+        backup.apply(checkpoint, plan)
+    assert content_of(checkpoint) == before
+    assert backup.backups_of(checkpoint) == []
+
+
+def test_a_command_whose_result_cannot_be_read_is_reverted(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = rewind(checkpoint)
+    before = content_of(checkpoint)
+
+    reads = iter([(0, None)])  # before the changes; after them it fails
+
+    def fail(root: Path) -> tuple[int | None, int | None]:
+        for newest in reads:
+            return newest
+        raise OSError(errno.EIO, "Input/output error", str(root))
+
+    monkeypatch.setattr(backup, "newest_of", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        backup.apply(checkpoint, plan)
+    assert content_of(checkpoint) == before
+    assert backup.backups_of(checkpoint) == []
+
+
 def test_a_file_that_cannot_be_removed_after_copying_is_named(
     checkpoint: Path, two_disks: Disks
 ) -> None:
@@ -207,7 +226,9 @@ def test_a_failed_undo_can_be_repeated(checkpoint: Path, disks: Disks) -> None:
     plan = rewind(checkpoint)
     before = content_of(checkpoint)
     changes = (*plan.changes, Change(Kind.CREATE, "commits/0", b"is there already"))
-    disks.refused = lambda name, path: name in ("rename", "replace") and "/files/" in path
+    disks.refused = lambda name, path: (
+        name in ("rename", "replace") and "/files/" in path and not path.endswith(".tmp")
+    )
     disks._across = False
     with pytest.raises(
         CheckpointError, match=r"was created by something else.*Permission.*undo"
@@ -223,7 +244,7 @@ def test_what_was_written_after_an_interruption_is_not_undone(checkpoint: Path) 
     stateless(checkpoint, 2)
     plan = Plan("test", "nothing", (Change(Kind.DELETE, "offsets/1"),))
     begun = backup._begin(checkpoint, plan)
-    backup._make(checkpoint, plan.changes[0], backup._kept(begun, 0))
+    backup._make(checkpoint, plan.changes[0], begun.kept(0))
     write(checkpoint / "offsets/1", "of another run")
     with pytest.raises(SurgeryRefusedError, match="offsets/1 has been written again"):
         undo(checkpoint)

@@ -152,5 +152,5 @@ def test_a_purged_entry_is_reported(checkpoint: Path) -> None:
     log = CompactibleLog.scan(checkpoint / "sources/0")
     (checkpoint / "sources/0/0").unlink()
     with pytest.raises(MalformedLogError, match="sources/0/0 is gone"):
-        log.entry_lines(0)
+        log.entries(0)
     assert log.is_file_log

@@ -134,7 +134,10 @@ def test_a_missing_batch_is_an_error(checkpoint: Path) -> None:
         inspect_batch(CheckpointView(stateless(checkpoint)), 9)
 
 
-@pytest.mark.parametrize("location", ["hdfs://host/checkpoint", "viewfs:///checkpoint"])
+@pytest.mark.parametrize(
+    "location",
+    ["hdfs://host/checkpoint", "viewfs:///checkpoint", "hdfs:/checkpoint", "s3:/bucket/checkpoint"],
+)
 def test_other_file_systems_are_not_read(location: str) -> None:
     with pytest.raises(CheckpointError, match="not a local path"):
         CheckpointView(location)
@@ -143,6 +146,16 @@ def test_other_file_systems_are_not_read(location: str) -> None:
 def test_a_file_uri_is_a_local_path(checkpoint: Path) -> None:
     stateless(checkpoint)
     assert CheckpointView(f"file://{checkpoint}").root == checkpoint
+
+
+def test_a_directory_with_a_colon_in_its_name_is_local(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stateless(checkpoint)
+    checkpoint.rename(tmp_path / "a:")
+    (tmp_path / "a:/offsets/3").unlink()
+    monkeypatch.chdir(tmp_path)
+    assert CheckpointView("a:/").newest_batch == 2
 
 
 def test_a_directory_of_other_things_is_no_checkpoint(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from penstock.checkpoint.tools.quarantine_files import quarantine_report
 from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.cli.main import app
-from tests.checkpoint.tools.checkpoints import content_of, stateless, write
+from penstock.errors import MalformedLogError
+from tests.checkpoint.tools.checkpoints import content_of, forbid_reading, stateless, write
 
 FILE = LeftOutPart(
     "0",
@@ -153,6 +154,30 @@ def test_rewind_deletes_the_records_of_batches_that_are_planned_anew(
     assert after == before
 
 
+@pytest.mark.parametrize("text", ["", "v1\n{", "v9\n{}"])
+def test_a_failure_that_cannot_be_read_is_listed_and_deleted(checkpoint: Path, text: str) -> None:
+    """It may be of the batch that is planned anew. It must not keep a command from its work."""
+    file = write(checkpoint / ".penstock/failures/7", text, twin=False)
+    code, output = run("list", checkpoint)
+    assert code == 0
+    assert "Batch 4 failed at" in output
+    assert f"not readable: Failed to read log file {file}." in " ".join(output.split())
+    listed = json.loads(run("list", checkpoint, "--json")[1])
+    assert len(listed["failures"]) == len(listed["problems"]) == 1
+    view = CheckpointView(checkpoint)
+    backup.apply(view.root, surgery.replan(view))
+    assert (records_of(checkpoint), failures_of(checkpoint)) == ([2], [])
+
+
+def test_a_failure_that_cannot_be_read_has_a_remedy_of_its_own(checkpoint: Path) -> None:
+    file = write(checkpoint / ".penstock/failures/7", "", twin=False)
+    log = CheckpointView(checkpoint).directory.failures
+    with pytest.raises(MalformedLogError, match=r"Move .*/7 away .* then not counted\.$") as caught:
+        log.of_plan(4, 1004)
+    assert str(file) in str(caught.value)
+    assert "planned anew" not in str(caught.value)
+
+
 def test_replan_deletes_the_record_of_the_planned_batch(checkpoint: Path) -> None:
     view = CheckpointView(checkpoint)
     backup.apply(view.root, surgery.replan(view))
@@ -178,6 +203,30 @@ def test_verify_finds_a_record_that_cannot_be_read(checkpoint: Path) -> None:
     verification = verify(CheckpointView(checkpoint))
     assert not verification.will_restart
     assert verification.findings[0].file == ".penstock/quarantine/4"
+    assert "or remove it" in verification.findings[0].remedy
+
+
+def test_a_record_of_a_newer_version_is_to_be_kept(checkpoint: Path) -> None:
+    """Without it the batch would run with what makes it fail."""
+    file = write(checkpoint / ".penstock/quarantine/4", "v9\n{}", twin=False)
+    [finding] = verify(CheckpointView(checkpoint)).findings
+    assert "encountered v9" in finding.problem
+    assert finding.remedy.startswith(f"keep {file}, and use")
+
+
+def test_what_may_not_be_read_is_reported(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [failure] = (checkpoint / ".penstock/failures").iterdir()
+    record = checkpoint / ".penstock/quarantine/4"
+    forbid_reading(monkeypatch, failure)
+    forbid_reading(monkeypatch, record)
+    [finding] = verify(CheckpointView(checkpoint)).findings
+    assert "Permission denied" in finding.problem
+    assert finding.remedy.startswith(f"keep {record}, make it readable")
+    report = quarantine_report(CheckpointView(checkpoint))
+    assert "Permission denied" in (report.batches[-1].problem or "")
+    assert "Permission denied" in report.problems[0]
 
 
 def test_a_fork_has_no_records(checkpoint: Path, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_files_from_elsewhere_are_created_and_undone(
     else:  # as after a kill
         begun = backup._begin(checkpoint, Plan("test", "nothing", changes))
         for number, change in enumerate(changes[:steps]):
-            backup._make(checkpoint, change, backup._kept(begun, number))
+            backup._make(checkpoint, change, begun.kept(number))
     backup.revert(checkpoint, backup.check_undo(checkpoint))
     assert content_of(checkpoint) == before
     assert not (checkpoint / "state/0/7").exists()

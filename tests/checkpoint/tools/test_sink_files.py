@@ -161,3 +161,12 @@ def test_an_entry_of_another_plan_and_a_torn_one_are_errors(
     [finding] = verify(CheckpointView(checkpoint)).findings
     assert problem in finding.problem
     assert finding.remedy.startswith("remove ")
+
+
+def test_an_entry_of_a_newer_version_is_to_be_kept(checkpoint: Path) -> None:
+    """Without it the sink would get the batch twice."""
+    with_sinks(checkpoint)
+    write(checkpoint / SINKS / "lake" / "4", 'v9\n{"batchTimestampMs":5}', twin=False)
+    [finding] = verify(CheckpointView(checkpoint)).findings
+    assert "encountered v9" in finding.problem
+    assert finding.remedy.startswith("keep ")

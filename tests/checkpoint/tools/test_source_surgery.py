@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,9 @@ def test_set_offset_finds_a_named_source_at_any_position(checkpoint: Path) -> No
     [
         ("1", "3", "no source '1'; there are 0"),
         ("0", "not json", "is not JSON"),
+        ("0", '{"logOffset":NaN}', "is not JSON .*NaN is no number in JSON"),
+        ("0", "-Infinity", "is not JSON"),
+        ("0", '{"logOffset":1e400}', "is not JSON .*1e400 is no number in JSON"),
         ("0", "5", "is a file source"),
         ("0", '{"logOffset":9}', "has entries up to 3 only"),
     ],
@@ -97,6 +101,26 @@ def test_set_offset_warns_of_an_offset_of_another_form(checkpoint: Path) -> None
     named(checkpoint, 'a:{"t":{"0":5}}')
     plan = source_surgery.set_offset(CheckpointView(checkpoint), "a", "5")
     assert "has another form than" in plan.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("offset", "movement"),
+    [
+        ('{"t":{"0":7}}', r"\+2, 1 partition missing"),
+        ('{"t":{"0":5,"1":6,"2":0}}', r"\+0, 1 partition added"),
+        ('{"t":{"0":7,"1":8}}', None),
+    ],
+)
+def test_set_offset_warns_of_other_partitions(
+    checkpoint: Path, offset: str, movement: str | None
+) -> None:
+    """A partition that is left out by mistake would start at its beginning."""
+    named(checkpoint, 'a:{"t":{"0":5,"1":6}}')
+    plan = source_surgery.set_offset(CheckpointView(checkpoint), "a", offset)
+    warned = [w for w in plan.warnings if "starts at its beginning" in w]
+    assert len(warned) == (movement is not None)
+    if movement is not None:
+        assert re.search(rf"current offset \({movement}\)", warned[0])
 
 
 def test_set_offset_warns_of_state_that_counts_twice(checkpoint: Path) -> None:

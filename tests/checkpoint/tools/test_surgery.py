@@ -138,6 +138,14 @@ def test_a_compacted_source_log_is_cut_back_as_far_as_it_can_be(checkpoint: Path
         surgery.rewind(CheckpointView(checkpoint), 1)
 
 
+def test_a_source_log_whose_files_end_with_a_newline_is_cut_back_too(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    for path in (checkpoint / "sources/0").glob("[0-9]"):
+        write(path, path.read_text() + "\n")
+    assert verify(CheckpointView(checkpoint)).findings == ()
+    assert "sources/0/1" in deleted(surgery.rewind(CheckpointView(checkpoint), 0))
+
+
 def test_files_of_other_sources_are_left_alone(checkpoint: Path) -> None:
     """Kafka and the rate source store their initial offset in `sources/<n>/0`."""
     stateless(checkpoint)
@@ -185,6 +193,22 @@ def test_replan_of_the_first_batch_leaves_a_checkpoint_that_can_start(checkpoint
     assert sorted(content_of(checkpoint)) == [".metadata.crc", "metadata"]
 
 
+def test_replan_of_the_first_batch_deletes_leftovers_in_the_logs(checkpoint: Path) -> None:
+    """Newer versions of Spark do not start beside them."""
+    stateless(checkpoint, 0, planned=True)
+    write(checkpoint / "offsets/.0.abc.tmp", "half")
+    write(checkpoint / "commits/.0.abc.tmp", "half")
+    backup.apply(checkpoint, surgery.replan(CheckpointView(checkpoint)))
+    assert list((checkpoint / "offsets").iterdir()) == []
+    assert list((checkpoint / "commits").iterdir()) == []
+
+
+def test_replan_of_a_later_batch_leaves_what_spark_ignores(checkpoint: Path) -> None:
+    stateless(checkpoint, 1, planned=True)
+    write(checkpoint / "offsets/.1.abc.tmp", "half")
+    assert "offsets/.1.abc.tmp" not in deleted(surgery.replan(CheckpointView(checkpoint)))
+
+
 def test_there_is_nothing_to_replan_or_skip_after_a_commit(checkpoint: Path) -> None:
     stateless(checkpoint)
     with pytest.raises(SurgeryRefusedError, match="nothing to replan"):
@@ -224,6 +248,19 @@ def test_skip_is_refused_where_state_would_be_missing(checkpoint: Path) -> None:
         surgery.skip(CheckpointView(checkpoint))
     state_version(checkpoint, 1, 3, "delta")
     assert surgery.skip(CheckpointView(checkpoint)).changes
+
+
+def test_skip_of_the_first_batch_warns_of_state_that_is_not_there_yet(checkpoint: Path) -> None:
+    stateless(checkpoint, 0, planned=True)
+    plan = surgery.skip(CheckpointView(checkpoint))
+    assert any("If this query keeps state, do not skip batch 0" in w for w in plan.warnings)
+
+
+def test_skip_of_the_first_batch_is_refused_with_a_remedy_that_exists(checkpoint: Path) -> None:
+    stateless(checkpoint, 0, planned=True)
+    state_version(checkpoint, 0, 1, "delta")
+    with pytest.raises(SurgeryRefusedError, match="start the query with a new checkpoint"):
+        surgery.skip(CheckpointView(checkpoint))
 
 
 def test_skip_is_refused_where_commits_name_state_files(checkpoint: Path) -> None:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.checkpoint import CheckpointDirectory, LocalFiles
+from penstock.checkpoint.paths import files_below
 from penstock.checkpoint.tools import backup, surgery
-from penstock.checkpoint.tools.findings import Finding, Severity, Verification
-from penstock.checkpoint.tools.verify import verify
+from penstock.checkpoint.tools.findings import Severity
+from penstock.checkpoint.tools.inspect import inspect
 from penstock.checkpoint.tools.view import CheckpointView
+from penstock.errors import CheckpointNotEmptyError
 from tests.checkpoint.tools.checkpoints import (
+    forbid_reading,
     offsets_text,
-    state_version,
     stateful,
     stateless,
     write,
 )
-
-
-def verified(root: Path) -> Verification:
-    return verify(CheckpointView(root))
-
-
-def the_finding(root: Path, file: str) -> Finding:
-    (finding,) = [f for f in verified(root).findings if f.file == file]
-    assert finding.spark
-    assert finding.penstock
-    assert finding.remedy
-    return finding
+from tests.checkpoint.tools.verifying import rocks_zip, the_finding, verified
 
 
 @pytest.mark.parametrize("planned", [False, True])
@@ -75,7 +69,7 @@ def _write(name: str, text: str) -> Callable[[Path], None]:
         (_remove("offsets/2"), "offsets/2", "batch 2 doesn't exist", "rewind .* --to 1"),
         (_write("offsets/3", ""), "offsets/3", "Failed to read log file", "restore"),
         (_write("offsets/2", "v1\n{"), "offsets/2", "Failed to read log file", "restore"),
-        (_write("commits/3", "v9\n{}"), "commits/3", "Failed to read", "runs again"),
+        (_write("commits/3", "v1\n{"), "commits/3", "Failed to read", "runs again"),
         (
             _remove("offsets/3"),
             "commits/3",
@@ -112,6 +106,43 @@ def test_a_torn_planned_entry_may_be_moved_away(checkpoint: Path) -> None:
     assert "planned anew" in the_finding(checkpoint, "offsets/4").remedy
 
 
+NEWEST = ["offsets/4", "commits/3", "sources/0/4"]
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_an_entry_of_a_newer_version_is_not_called_damaged(checkpoint: Path, name: str) -> None:
+    """Moved away, its batch would run again, or be planned anew."""
+    stateless(checkpoint, planned=True)
+    write(checkpoint / name, "v4\n{}")
+    finding = the_finding(checkpoint, name)
+    assert finding.severity is Severity.ERROR
+    assert "encountered v4" in finding.problem
+    assert "damaged" not in finding.problem
+    assert re.fullmatch("keep .*, and use a Spark and a Penstock that read .*", finding.remedy)
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_an_entry_that_this_user_may_not_read_is_not_called_damaged(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    stateless(checkpoint, planned=True)
+    forbid_reading(monkeypatch, checkpoint / name)
+    finding = the_finding(checkpoint, name)
+    assert finding.severity is Severity.ERROR
+    assert "Permission denied" in finding.problem
+    assert "damaged" not in finding.problem
+    assert re.fullmatch("keep .*, make it readable .*", finding.remedy)
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_an_entry_that_is_not_text_is_damaged(checkpoint: Path, name: str) -> None:
+    stateless(checkpoint, planned=True)
+    write(checkpoint / name, b"v1\n\xff")
+    finding = the_finding(checkpoint, name)
+    assert "damaged" in finding.problem
+    assert "keep" not in finding.remedy
+
+
 def test_a_query_without_any_commit_is_a_warning(checkpoint: Path) -> None:
     stateless(checkpoint, 2)
     for batch in range(2):
@@ -137,6 +168,26 @@ def test_a_gap_in_the_logs_is_a_warning(checkpoint: Path) -> None:
     stateless(checkpoint, 6)
     (checkpoint / "offsets/2").unlink()
     assert "missing in between: 2" in the_finding(checkpoint, "offsets/2").problem
+
+
+def test_a_gap_of_a_trillion_entries_is_reported(checkpoint: Path) -> None:
+    """Its numbers do not fit into memory."""
+    stateless(checkpoint)
+    for log in ("offsets", "commits", "sources/0"):
+        source = checkpoint / log / "3"
+        (checkpoint / log / "1731801600000").write_bytes(source.read_bytes())
+    (finding,) = [f for f in verified(checkpoint).findings if f.file == "commits/4"]
+    assert "missing in between: 4 to 1731801599999." in finding.problem
+    (finding,) = [f for f in verified(checkpoint).findings if f.file == "sources/0/4"]
+    assert "up to 1731801599999" in finding.problem
+
+
+@pytest.mark.parametrize("name", ["state/0/²", "state/²", "offsets/²", "offsets/" + "9" * 20])
+def test_a_name_that_is_no_number_of_java_is_ignored(checkpoint: Path, name: str) -> None:
+    stateful(checkpoint)
+    write(checkpoint / name, "x", twin=False)
+    assert verified(checkpoint).will_restart
+    assert verified(checkpoint).next_batch == 4
 
 
 def test_a_watermark_that_goes_back_is_a_warning(checkpoint: Path) -> None:
@@ -173,6 +224,50 @@ def test_a_stale_checksum_of_rocksdb_is_an_error(checkpoint: Path, name: str) ->
     assert finding.severity is Severity.ERROR
 
 
+@pytest.mark.parametrize("part", ["state", "state/0", "state/0/0", "offsets"])
+def test_checksums_behind_a_link_are_checked(checkpoint: Path, tmp_path: Path, part: str) -> None:
+    stateful(checkpoint, provider="rocksdb")
+    for path in (checkpoint / "state/0/0/4.changelog", checkpoint / "offsets/3"):
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc\x00\x00\x00\x02\x00" + bytes(4))
+    before = verified(checkpoint).findings
+    (checkpoint / part).rename(tmp_path / "large disk")
+    (checkpoint / part).symlink_to(tmp_path / "large disk")
+    assert len(before) == 2
+    assert verified(checkpoint).findings == before
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stateful(checkpoint)
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir, checkpoint / "state/0/1"))
+    with pytest.raises(PermissionError, match="state/0/1"):
+        list(files_below(checkpoint))
+
+
+def test_a_directory_beside_the_checkpoint_is_not_read(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A volume has `lost+found` in its root, which only its administrator may read."""
+    stateful(checkpoint)
+    (checkpoint / "lost+found").mkdir()
+    write(checkpoint / ".metadata.1.tmp", "half", twin=False)
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir, checkpoint / "lost+found"))
+    [finding] = verified(checkpoint).findings
+    assert finding.file == ".metadata.1.tmp"
+    report = inspect(CheckpointView(checkpoint))
+    assert [part.name for part in report.sizes] == ["commits", "offsets", "sources", "state"]
+
+
+def refusing(scandir: Callable[..., Any], refused: Path) -> Callable[..., Any]:
+    def scanned(path: str | os.PathLike[str] = ".") -> Any:
+        if Path(path) == refused:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    return scanned
+
+
 def test_a_checksum_file_without_its_file_is_only_an_info(checkpoint: Path) -> None:
     stateless(checkpoint)
     (checkpoint / "offsets/0").unlink()
@@ -204,87 +299,50 @@ def test_a_checksum_file_of_another_kind_is_passed_over(checkpoint: Path) -> Non
     assert verified(checkpoint).findings == ()
 
 
-@pytest.mark.parametrize("provider", ["hdfs", "rocksdb"])
-def test_missing_state_is_an_error_with_a_rewind_as_remedy(checkpoint: Path, provider: str) -> None:
-    stateful(checkpoint, provider=provider)
-    (checkpoint / f"state/0/1/4.{'delta' if provider == 'hdfs' else 'changelog'}").unlink()
-    finding = the_finding(checkpoint, "state/0/1")
-    assert "CANNOT_LOAD_STATE_STORE" in finding.spark
-    assert "--to 2" in finding.remedy
-
-
-def test_state_of_a_partition_that_was_never_written_is_missed(checkpoint: Path) -> None:
-    stateful(checkpoint)
-    for path in (checkpoint / "state/0/1").iterdir():
-        path.unlink()
-    (checkpoint / "state/0/1").rmdir()
-    assert not verified(checkpoint).will_restart
-
-
-def test_state_after_the_newest_batch_is_an_error_with_a_rewind_as_remedy(checkpoint: Path) -> None:
-    """The result of deleting log entries by hand, as Spark's error message advises."""
-    stateful(checkpoint, 6)
-    state_version(checkpoint, 0, 6, "snapshot")
-    for batch in (4, 5):
-        for name in (f"offsets/{batch}", f"commits/{batch}"):
-            (checkpoint / name).unlink()
-    finding = the_finding(checkpoint, "state/0/0/6.snapshot")
-    assert "silently wrong" in finding.spark
-    assert "rewind" in finding.remedy
-    assert "--to 3" in finding.remedy
-
-
-def test_the_state_of_a_planned_batch_is_not_ahead(checkpoint: Path) -> None:
-    stateful(checkpoint, planned=True)
-    state_version(checkpoint, 0, 5, "snapshot")
-    assert verified(checkpoint).will_restart
-
-
-def test_state_without_any_batch_is_an_error(checkpoint: Path) -> None:
-    state_version(checkpoint, 0, 1, "delta")
-    assert "should be empty on batch 0" in the_finding(checkpoint, "state").spark
-
-
-def rocks_zip(path: Path, table: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        metadata = {"sstFiles": [{"localFileName": "1.sst", "dfsSstFileName": table}]}
-        archive.writestr("metadata", f"v1\n{json.dumps(metadata)}")
-
-
-def test_a_snapshot_whose_table_is_gone_is_an_error(checkpoint: Path) -> None:
-    stateful(checkpoint, provider="rocksdb")
-    rocks_zip(checkpoint / "state/0/0/4.zip", "000009-x.sst")
-    assert "SSTs/000009-x.sst" in the_finding(checkpoint, "state/0/0/4.zip").problem
-    write(checkpoint / "state/0/0/SSTs/000009-x.sst", "table")
-    assert verified(checkpoint).will_restart
-
-
-def test_a_snapshot_that_is_no_archive_is_an_error(checkpoint: Path) -> None:
-    stateful(checkpoint, provider="rocksdb")
-    write(checkpoint / "state/0/0/4.zip", "not a zip")
-    assert "cannot be read" in the_finding(checkpoint, "state/0/0/4.zip").problem
-
-
-@pytest.mark.parametrize("exists", [True, False])
-def test_the_schema_path_of_a_copied_checkpoint_is_found(
-    checkpoint: Path, tmp_path: Path, exists: bool
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_log_of_a_source_that_may_not_be_read_is_reported(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, planned: bool
 ) -> None:
-    stateful(checkpoint)
-    schema = tmp_path / "other/state/0/_stateSchema/default/0_x"
-    if exists:
-        write(schema, "schema")
-    text = json.dumps({"stateStoreInfo": [{"stateSchemaFilePaths": [f"file:{schema}"]}]})
-    write(checkpoint / "state/0/_metadata/v2/0", f"v2\n{text}")
-    finding = the_finding(checkpoint, "state/0/_metadata/v2/0")
-    assert finding.severity is (Severity.WARNING if exists else Severity.ERROR)
-    assert "fork" in finding.remedy
+    stateless(checkpoint, 1, planned=planned)
+    for batch in range(1 + planned):
+        forbid_reading(monkeypatch, checkpoint / f"sources/0/{batch}")
+    finding = the_finding(checkpoint, "sources/0/0")
+    assert finding.severity is Severity.ERROR
+    assert "cannot be read: " in finding.problem
+    assert "Permission denied" in finding.problem
+    assert "make it readable" in finding.remedy
 
 
 def test_temporary_files_are_only_an_info(checkpoint: Path) -> None:
     stateless(checkpoint)
     write(checkpoint / "offsets/.4.abc.tmp", "half", twin=False)
     assert the_finding(checkpoint, "offsets/.4.abc.tmp").severity is Severity.INFO
+
+
+@pytest.mark.parametrize("name", ["offsets/.0.abc.tmp", "commits/.0.abc.tmp", "offsets/notes"])
+def test_a_leftover_in_an_empty_log_keeps_newer_versions_of_spark_from_starting(
+    checkpoint: Path, name: str
+) -> None:
+    write(checkpoint / name, "half", twin=True)
+    finding = the_finding(checkpoint, name)
+    assert finding.severity is Severity.WARNING
+    assert re.search("4.1 and newer fail: .* should be empty on batch 0", finding.spark)
+    assert finding.penstock == "ignores it"
+    assert f"rm {checkpoint / name}" in finding.remedy
+    assert verified(checkpoint).will_restart
+
+
+def test_commits_without_an_offset_log_keep_both_engines_from_starting(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    for path in (checkpoint / "offsets").iterdir():
+        path.unlink()
+    finding = the_finding(checkpoint, "commits/3")
+    with pytest.raises(CheckpointNotEmptyError) as caught:
+        CheckpointDirectory(LocalFiles(checkpoint)).verify_new()
+    message = finding.penstock.removeprefix("fails: ")
+    assert message in str(caught.value)
+    assert f"4.1 and newer fail: {message}" in finding.spark
+    assert "new directory" in finding.remedy
 
 
 def test_the_most_severe_finding_is_first(checkpoint: Path) -> None:

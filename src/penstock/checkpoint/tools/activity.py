@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from penstock.checkpoint.lock import CheckpointLock, current_holder
+from penstock.checkpoint.file_numbers import file_number
+from penstock.checkpoint.lock import CheckpointLock, current_holder, is_command, owner_of
 from penstock.checkpoint.own_files import interrupted_command, manifests_of
 from penstock.checkpoint.paths import CheckpointPath, fresh
 from penstock.checkpoint.store_lock import (
@@ -27,8 +28,9 @@ from penstock.checkpoint.store_lock import (
 )
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.tools import moves
-from penstock.checkpoint.tools.locations import files_at, undo_of
-from penstock.errors import CheckpointInUseError, SurgeryRefusedError
+from penstock.checkpoint.tools.backup import remedy_of
+from penstock.checkpoint.tools.locations import files_at
+from penstock.errors import CheckpointError, CheckpointInUseError, SurgeryRefusedError
 
 RECENT_SECONDS = 60.0
 
@@ -42,6 +44,11 @@ class Activity:
     seconds_ago: float | None
     may_have_ended: bool = False
     """Whether the holder may have ended without a sign of it, as in an object store."""
+
+    @property
+    def command(self) -> str | None:
+        """The `penstock checkpoint` command that is changing the checkpoint, if there is one."""
+        return self.holder if self.holder is not None and is_command(self.holder) else None
 
     @property
     def is_recent(self) -> bool:
@@ -99,7 +106,7 @@ def exclusive(root: CheckpointPath, operation: str, *, stopped: bool) -> Iterato
     can_be_overridden = activity.holder is None or activity.may_have_ended
     if activity.warning is not None and not (stopped and can_be_overridden):
         raise CheckpointInUseError(activity.warning)
-    owner = f"penstock checkpoint {operation}"
+    owner = owner_of(operation)
     if not isinstance(root, StorePath):
         with CheckpointLock(str(root), owner):
             yield
@@ -109,7 +116,7 @@ def exclusive(root: CheckpointPath, operation: str, *, stopped: bool) -> Iterato
     try:
         yield
     except BaseException:
-        with suppress(OSError):
+        with suppress(OSError, CheckpointError):
             _release_unless_interrupted(lock, root)
         raise
     _release_unless_interrupted(lock, root)
@@ -145,7 +152,7 @@ def remove_locks(root: CheckpointPath, *, yes: bool) -> list[str]:
     if unfinished is not None:
         raise SurgeryRefusedError(
             f"`penstock checkpoint {unfinished.operation}` was interrupted, or is still running. "
-            f"If it is not, undo it: {undo_of(root)}"
+            f"If it is not, end it: {remedy_of(root)}"
         )
     files = files_at(root)
     held = {name: holder for name in (CHANGING, RUNNING) if (holder := holder_in(files, name))}
@@ -168,4 +175,4 @@ def _modified(path: CheckpointPath) -> float:
 
 def _files(directory: CheckpointPath) -> Iterator[CheckpointPath]:
     if directory.is_dir():
-        yield from (path for path in directory.iterdir() if path.name.isdigit())
+        yield from (path for path in directory.iterdir() if file_number(path.name) is not None)

@@ -2,7 +2,9 @@
 
     .penstock/backups/0001/manifest.json     the changes in order, and whether all are done
     .penstock/backups/0001/files/3           what was at the path of change 3 before; for a move,
-                                             an empty file that says that the move has started
+                                             and for a new file that a query could write with the
+                                             same content, an empty file that says that the change
+                                             has started
 
 1. The manifest is written, with `isDone` false.
 2. The changes are made in order. A file that is replaced is first linked into the backup, a file or
@@ -16,21 +18,33 @@ interrupted itself. If a change fails, `apply` reverts the plan at once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.checkpoint.own_files import BACKUPS, MANIFEST, interrupted_command, manifests_of
+from penstock.checkpoint.commands import undo_of
+from penstock.checkpoint.own_files import (
+    BACKUPS,
+    MANIFEST,
+    interrupted_command,
+    manifests_of,
+    read_manifest,
+)
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.tools import moves, store_moves
 from penstock.checkpoint.tools.changes import Change, Kind, Plan
-from penstock.checkpoint.tools.locations import files_at, undo_of
-from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError, SurgeryRefusedError
+from penstock.checkpoint.tools.locations import files_at
+from penstock.checkpoint.tools.uses import (
+    NOT_RECORDED,
+    digest,
+    digest_of,
+    is_created,
+    newest_of,
+    uses_since,
+)
+from penstock.errors import CheckpointError, MalformedLogError, SurgeryRefusedError
 
 RESTORE = "restore"
 """The reversal of a deletion or a replacement: the previous file or directory is restored."""
@@ -45,12 +59,17 @@ class Backup:
     made_at_ms: int
     is_done: bool
     newest: tuple[int | None, int | None]
-    """The newest batch in the offset log and in the commit log after the command."""
+    """The newest batch in the offset log and in the commit log: after the command or, if it has not
+    finished, before it; NOT_RECORDED if an earlier version has not finished."""
     changes: tuple[dict[str, Any], ...]
 
     @property
     def number(self) -> int:
         return int(self.path.name)
+
+    def kept(self, number: int) -> CheckpointPath:
+        """Where the file of one of the changes is kept, or that which says that it has begun."""
+        return self.path / "files" / str(number)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -63,7 +82,12 @@ class Backup:
 
 def backups_of(root: CheckpointPath) -> list[Backup]:
     """The backups below a checkpoint, oldest first."""
-    return [_read(manifest.parent) for manifest in manifests_of(root)]
+    return [backup_at(manifest.parent) for manifest in manifests_of(root)]
+
+
+def backup_at(path: CheckpointPath) -> Backup:
+    """The backup in a directory. Raises MalformedLogError if its manifest cannot be read."""
+    return read_manifest(path / MANIFEST, lambda fields: _described(path, fields))
 
 
 def apply(root: CheckpointPath, plan: Plan) -> Backup:
@@ -79,26 +103,56 @@ def apply(root: CheckpointPath, plan: Plan) -> Backup:
             if len(numbers) > 1:
                 store_moves.move_all([_deletion(root, backup, n) for n in numbers])
             else:
-                _make(root, plan.changes[numbers[0]], _kept(backup, numbers[0]))
+                _make(root, plan.changes[numbers[0]], backup.kept(numbers[0]))
         _sync_all(root, backup)
+        done = mark_done(root, backup)
     except BaseException as exc:
         _revert_failed(root, backup, exc)
         raise
-    after = CheckpointView(root)
-    newest = (after.offsets.newest, after.commits.newest)
-    done = replace(backup, is_done=True, newest=newest)
+    return done
+
+
+def mark_done(root: CheckpointPath, backup: Backup) -> Backup:
+    """Record that a command has finished, with the checkpoint as it is now."""
+    done = replace(backup, is_done=True, newest=newest_of(root))
     _write(done)
     return done
+
+
+def mark_kept(root: CheckpointPath, backup: Backup) -> None:
+    """Count an interrupted command as finished, though the checkpoint has been used since.
+
+    The newest batches that are recorded stay those before the command, so that it is not undone.
+    """
+    if backup.newest == NOT_RECORDED:
+        mark_done(root, backup)
+    else:
+        _write(replace(backup, is_done=True))
 
 
 def refuse_interrupted(root: CheckpointPath) -> None:
     """Raise SurgeryRefusedError if an earlier command on the checkpoint was interrupted."""
     unfinished = interrupted_command(root)
     if unfinished is not None:
+        try:
+            check_undo(root)
+            advice = f"Undo it first: {undo_of(root)}"
+        except SurgeryRefusedError as exc:
+            advice = str(exc)
         raise SurgeryRefusedError(
-            f"An earlier command ({unfinished.operation}) was interrupted. Undo it first: "
-            f"{undo_of(root)}"
+            f"An earlier command ({unfinished.operation}) was interrupted. {advice}"
         )
+
+
+def remedy_of(root: CheckpointPath) -> str:
+    """The command after which a partly changed checkpoint can be used: `undo`, with or without
+    `--keep`.
+    """
+    try:
+        check_undo(root)
+    except (SurgeryRefusedError, MalformedLogError):
+        return undo_of(root, keep=True)
+    return undo_of(root)
 
 
 def check_undo(root: CheckpointPath) -> Backup:
@@ -111,13 +165,8 @@ def check_undo(root: CheckpointPath) -> Backup:
     if not backups:
         raise SurgeryRefusedError(f"There is nothing to undo: {root} has no backup.")
     backup = backups[-1]
-    view = CheckpointView(root)
-    if backup.is_done and backup.newest != (view.offsets.newest, view.commits.newest):
-        raise _progressed(
-            backup, f"the newest batch was {backup.newest[0]}, now {view.newest_batch}"
-        )
-    for what in _uses(root, backup):
-        raise _progressed(backup, what)
+    for what in uses_since(root, backup):
+        raise _progressed(root, backup, what)
     return backup
 
 
@@ -125,10 +174,10 @@ def reversal(root: CheckpointPath, backup: Backup) -> list[dict[str, Any]]:
     """The steps of `revert`, in order: `delete`, `move` or `restore` a path."""
     steps: list[dict[str, Any]] = []
     for number in reversed(range(len(backup.changes))):
-        change, kept = backup.changes[number], _kept(backup, number)
+        change, kept = backup.changes[number], backup.kept(number)
         path = change["path"]
         if Kind(change["change"]) is Kind.CREATE:
-            if (root / path).exists():
+            if is_created(root, change, kept):
                 steps.append({"change": Kind.DELETE.value, "path": path})
         elif moves.exists(kept):
             if Kind(change["change"]) is Kind.MOVE:
@@ -147,7 +196,7 @@ def revert(root: CheckpointPath, backup: Backup) -> None:
             undone = [_deletion(root, backup, number) for number in numbers]
             store_moves.move_all_back([(kept, path) for path, kept in undone])
         else:
-            _unmake(root, backup.changes[numbers[0]], _kept(backup, numbers[0]))
+            _unmake(root, backup.changes[numbers[0]], backup.kept(numbers[0]))
     _sync_all(root, backup)
     moves.remove(backup.path / MANIFEST)
     if backup.path.exists():
@@ -156,10 +205,13 @@ def revert(root: CheckpointPath, backup: Backup) -> None:
 
 
 def _revert_failed(root: CheckpointPath, backup: Backup, failure: BaseException) -> None:
-    """Revert a command that failed. If that fails too, raise an error with both causes."""
+    """Revert a command that failed. If that fails too, raise an error with both causes.
+
+    The command may have failed after its last write, so the manifest is read again.
+    """
     try:
-        revert(root, backup)
-    except OSError as exc:
+        revert(root, backup_at(backup.path))
+    except (OSError, MalformedLogError) as exc:
         why = str(failure).rstrip(".") or type(failure).__name__
         raise CheckpointError(
             f"{backup.operation} failed: {why}. Undoing it failed as well: {exc}. "
@@ -167,39 +219,19 @@ def _revert_failed(root: CheckpointPath, backup: Backup, failure: BaseException)
         ) from failure
 
 
-def _uses(root: CheckpointPath, backup: Backup) -> Iterator[str]:
-    """Descriptions of the files that were written by something else after the command."""
-    for number, change in enumerate(backup.changes):
-        kept, path = _kept(backup, number), root / change["path"]
-        kind = Kind(change["change"])
-        if not moves.exists(path) or (kind is not Kind.CREATE and not moves.exists(kept)):
-            continue
-        if kind is Kind.DELETE:
-            if not _is_filled(backup, number) and (backup.is_done or not moves.agree(kept, path)):
-                yield f"{path} has been written again"
-        elif backup.is_done and "digest" in change and _digest_of(path) != change["digest"]:
-            yield f"{path} has been changed"
-
-
-def _is_filled(backup: Backup, number: int) -> bool:
-    """Whether a later change of the same command puts something at the path of a change."""
-    path = backup.changes[number]["path"]
-    return any(
-        later.get("to") == path or (Kind(later["change"]) is Kind.CREATE and later["path"] == path)
-        for later in backup.changes[number + 1 :]
-    )
-
-
-def _progressed(backup: Backup, what: str) -> SurgeryRefusedError:
-    return SurgeryRefusedError(
+def _progressed(root: CheckpointPath, backup: Backup, what: str) -> SurgeryRefusedError:
+    message = (
         f"{backup.operation} cannot be undone: the checkpoint has been used since ({what}). "
         f"The previous files are in {backup.path}."
     )
+    if not backup.is_done:
+        message += f" To accept the checkpoint as it is: {undo_of(root, keep=True)}"
+    return SurgeryRefusedError(message)
 
 
 def _begin(root: CheckpointPath, plan: Plan) -> Backup:
     directory = root / BACKUPS
-    taken = [int(p.name) for p in directory.glob("*") if p.name.isdigit()]
+    taken = [int(p.name) for p in directory.glob("*") if p.name.isdecimal()]
     path = directory / f"{max(taken, default=0) + 1:04d}"
     files_at(root).make_directory(f"{BACKUPS}/{path.name}/files")
     changes = []
@@ -208,13 +240,14 @@ def _begin(root: CheckpointPath, plan: Plan) -> Backup:
         if change.target is not None:
             described["to"] = change.target
         if change.content is not None:
-            described["digest"] = _digest(change.content)
+            described["digest"] = digest(change.content)
+            if change.kind is Kind.CREATE:
+                described["isMarked"] = True
         elif change.origin is not None:
-            described["digest"] = _digest_of(change.origin)
+            described["digest"] = digest_of(change.origin)
         changes.append(described)
-    backup = Backup(
-        path, plan.operation, int(time.time() * 1000), False, (None, None), tuple(changes)
-    )
+    now = int(time.time() * 1000)
+    backup = Backup(path, plan.operation, now, False, newest_of(root), tuple(changes))
     _write(backup)
     return backup
 
@@ -240,7 +273,7 @@ def _together(root: CheckpointPath, backup: Backup) -> list[list[int]]:
 
 def _deletion(root: CheckpointPath, backup: Backup, number: int) -> tuple[StorePath, StorePath]:
     """The path of a deletion in an object store, and where it is kept."""
-    path, kept = root / backup.changes[number]["path"], _kept(backup, number)
+    path, kept = root / backup.changes[number]["path"], backup.kept(number)
     assert isinstance(path, StorePath)
     assert isinstance(kept, StorePath)
     return path, kept
@@ -249,14 +282,7 @@ def _deletion(root: CheckpointPath, backup: Backup, number: int) -> tuple[StoreP
 def _make(root: CheckpointPath, change: Change, kept: CheckpointPath) -> None:
     path = root / change.path
     if change.kind is Kind.CREATE:
-        files = files_at(root)
-        files.make_directory(change.path.rpartition("/")[0])
-        if change.origin is not None:
-            is_new = moves.create_from(change.origin, path)
-        else:
-            is_new = files.create_if_absent(change.path, change.content or b"")
-        if not is_new:
-            raise SurgeryRefusedError(f"{path} was created by something else in the meantime.")
+        _create(root, change, kept)
     elif change.kind is Kind.REPLACE:
         moves.keep(path, kept)
         moves.write_over(path, change.content or b"")
@@ -264,6 +290,25 @@ def _make(root: CheckpointPath, change: Change, kept: CheckpointPath) -> None:
         moves.move(path, kept)
     else:
         _make_move(path, root / str(change.target), kept)
+
+
+def _create(root: CheckpointPath, change: Change, begun: CheckpointPath) -> None:
+    """Create a file. If it has content, create the file `begun` first, to record that it has begun.
+
+    Without that, `undo` could take the file of a query with the same content for this one. The
+    files of a state, which have an origin, are never the same.
+    """
+    path, files = root / change.path, files_at(root)
+    files.make_directory(change.path.rpartition("/")[0])
+    if change.origin is not None:
+        is_new = moves.create_from(change.origin, path)
+    else:
+        moves.write_over(begun, b"")
+        is_new = files.create_if_absent(change.path, change.content or b"")
+        if not is_new:
+            moves.remove(begun)
+    if not is_new:
+        raise SurgeryRefusedError(f"{path} was created by something else in the meantime.")
 
 
 def _make_move(path: CheckpointPath, target: CheckpointPath, begun: CheckpointPath) -> None:
@@ -280,8 +325,10 @@ def _unmake(root: CheckpointPath, change: dict[str, Any], kept: CheckpointPath) 
     path = root / change["path"]
     kind = Kind(change["change"])
     if kind is Kind.CREATE:
-        if path.exists() and _digest_of(path) == change["digest"]:
+        if is_created(root, change, kept):
             moves.remove(path)
+        if moves.exists(kept):
+            moves.remove(kept)
         moves.remove_empty(path.parent, root)
     elif kind is Kind.REPLACE:
         if kept.exists():
@@ -291,10 +338,6 @@ def _unmake(root: CheckpointPath, change: dict[str, Any], kept: CheckpointPath) 
     elif kept.exists():
         moves.move_back(root / change["to"], path)
         moves.remove(kept)
-
-
-def _kept(backup: Backup, number: int) -> CheckpointPath:
-    return backup.path / "files" / str(number)
 
 
 def _write(backup: Backup) -> None:
@@ -308,9 +351,8 @@ def _write(backup: Backup) -> None:
     moves.write_over(backup.path / MANIFEST, json.dumps(document, indent=1).encode())
 
 
-def _read(path: CheckpointPath) -> Backup:
-    fields = json.loads((path / MANIFEST).read_text())
-    newest = tuple(fields["newest"])
+def _described(path: CheckpointPath, fields: dict[str, Any]) -> Backup:
+    newest = fields["newest"]
     return Backup(
         path,
         fields["operation"],
@@ -319,17 +361,6 @@ def _read(path: CheckpointPath) -> Backup:
         (newest[0], newest[1]),
         tuple(fields["changes"]),
     )
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _digest_of(path: CheckpointPath) -> str:
-    if isinstance(path, StorePath):
-        return _digest(path.read_bytes())
-    with open(str(path), "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _sync_all(root: CheckpointPath, backup: Backup) -> None:

@@ -39,12 +39,13 @@ class Change:
     origin: Path | None = None
 
     def __post_init__(self) -> None:
-        given = [self.content is not None, self.target is not None, self.origin is not None]
-        allowed = {
-            Kind.CREATE: ([True, False, False], [False, False, True]),
-            Kind.REPLACE: ([True, False, False],),
-            Kind.DELETE: ([False, False, False],),
-            Kind.MOVE: ([False, True, False],),
+        fields = ("content", "target", "origin")
+        given = {field for field in fields if getattr(self, field) is not None}
+        allowed: dict[Kind, tuple[set[str], ...]] = {
+            Kind.CREATE: ({"content"}, {"origin"}),
+            Kind.REPLACE: ({"content"},),
+            Kind.DELETE: (set(),),
+            Kind.MOVE: ({"target"},),
         }
         if given not in allowed[self.kind]:
             raise ValueError(f"not a change: {self}")

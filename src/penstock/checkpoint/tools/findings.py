@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from penstock.checkpoint.paths import CheckpointPath
+from penstock.errors import UnsupportedLogVersionError
+
 
 class Severity(str, Enum):
     ERROR = "error"
@@ -60,3 +63,15 @@ class Verification:
             "isPlanned": self.is_planned,
             "findings": [finding.to_dict() for finding in self.findings],
         }
+
+
+def remedy_of_intact(error: Exception, path: CheckpointPath) -> str | None:
+    """The remedy if a log file was not read and may be intact; None if it is damaged.
+
+    Without an intact entry its batch would run again or lose its plan.
+    """
+    if isinstance(error, UnsupportedLogVersionError):
+        return f"keep {path}, and use a Spark and a Penstock that read its version"
+    if isinstance(error, OSError):
+        return f"keep {path}, make it readable for this user, and verify again"
+    return None

@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.local_files import twin_of
-from penstock.checkpoint.own_files import OWN_DIRECTORY
-from penstock.checkpoint.paths import CheckpointPath, files_below, is_below
+from penstock.checkpoint.commands import checkpoint_command
+from penstock.checkpoint.local_files import LocalFiles, twin_of
+from penstock.checkpoint.lock import owner_of
+from penstock.checkpoint.own_files import BACKUPS, OWN_DIRECTORY, manifests_of
+from penstock.checkpoint.paths import CheckpointPath, files_below, fresh, is_below
+from penstock.checkpoint.store_lock import CHANGING, StoreLock, store_holder
 from penstock.checkpoint.store_path import StorePath, in_parallel
 from penstock.checkpoint.stream_metadata import FILE_NAME, StreamMetadata
 from penstock.checkpoint.tools import backup, moves, schema_paths, store_moves
-from penstock.checkpoint.tools.activity import activity_of, record_change
+from penstock.checkpoint.tools.activity import Activity, activity_of, record_change
 from penstock.checkpoint.tools.compactible_log import CompactibleLog
 from penstock.checkpoint.tools.locations import NO_OPTIONS, files_at, location_of
 from penstock.checkpoint.tools.surgery import rewind, source_directories
 from penstock.checkpoint.tools.targets import Targets
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError, SurgeryRefusedError
+from penstock.errors import CheckpointError, CheckpointInUseError, SurgeryRefusedError
 
 _LOGS = ("commits", "offsets")
 """What is copied last to a store, in this order: without it the copy does not start."""
@@ -58,11 +61,13 @@ def fork(
 
     With `at`, the copy continues after that batch; raises SurgeryRefusedError if it cannot be
     rewound to it. While a query may be running on the original, `at` is its newest committed batch,
-    because later files may still change.
+    because later files may still change. Raises CheckpointInUseError if a command changes the
+    original, before or during the copy, and SurgeryRefusedError if one was interrupted: the copy,
+    which has no backups, would not show that it is partly changed.
 
     Each of the two may be local or in an object store. A local copy is made under a temporary name
-    and then renamed. In a store it gets its query id at last: if the process is killed before,
-    Penstock and Spark 4.2 and newer refuse to start on what is there.
+    and then renamed. In a store it is locked and gets its query id at last: if the process is
+    killed before, Penstock and Spark 4.2 and newer refuse to start on what is there.
     """
     new = location_of(location, options)
     _require_free(view.root, new)
@@ -71,6 +76,7 @@ def fork(
         "ids skips them; any other sink would get the same input twice."
     ]
     activity = activity_of(view.root)
+    commands = _finished_commands(view.root, activity)
     if at is None and activity.warning is not None and view.commits.newest is not None:
         at = view.commits.newest
         warnings.append(f"{activity.warning} The copy was made at batch {at}.")
@@ -78,9 +84,13 @@ def fork(
         rewind(view, at)
     with _draft_of(new) as draft:
         _copy(view, draft)
+        if _finished_commands(fresh(view.root), activity_of(view.root)) != commands:
+            raise CheckpointInUseError(
+                f"{view.root} was changed by a command while it was copied. Repeat the fork."
+            )
         if at is not None:
             backup.apply(draft, rewind(CheckpointView(draft), at))
-            moves.remove(draft / OWN_DIRECTORY)
+            moves.remove(draft / (BACKUPS if isinstance(draft, StorePath) else OWN_DIRECTORY))
         warnings += _rebase_schema_paths(view.root, draft, new)
         identity = StreamMetadata.new()
         identity.write(files_at(draft))
@@ -92,21 +102,64 @@ def fork(
 def _draft_of(new: CheckpointPath) -> Iterator[CheckpointPath]:
     """Where the copy is made. Afterwards it is at its place or, after an error, removed."""
     if isinstance(new, StorePath):
+        with _locked(new) as draft:
+            yield draft
+    else:
+        with _renamed_to(Path(str(new))) as draft:
+            yield draft
+
+
+@contextmanager
+def _locked(new: StorePath) -> Iterator[CheckpointPath]:
+    """A location in a store that no other process copies to or removes anything from.
+
+    1. The lock of a command is created, if nobody has it.
+    2. What is there now, apart from the lock, is of another process: nothing is done.
+    3. The copy is made there. If it fails, everything but the lock is removed.
+    4. The lock is released.
+    """
+    files = files_at(new.fresh())
+    lock = StoreLock(files, owner_of("fork"))
+    try:
+        lock.acquire(stopped=False)  # 1
+    except CheckpointInUseError as exc:
+        holder = store_holder(files) or "another process"
+        raise SurgeryRefusedError(f"{new} is in use by {holder}. Name another location.") from exc
+    try:
+        draft = new.fresh()
+        if _names_of_copy(draft):  # 2
+            raise _not_empty(new)
         try:
-            yield new
-            record_change(new)
+            yield draft  # 3
+            record_change(draft)
         except BaseException:
-            moves.remove(new.fresh())
+            left = new.fresh()
+            left.tree.delete(_names_of_copy(left))
             raise
-        return
-    target = Path(str(new))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{uuid.uuid4()}.forking")
+    except BaseException:
+        with suppress(OSError):
+            lock.release()
+        raise
+    lock.release()  # 4
+
+
+def _names_of_copy(location: StorePath) -> list[str]:
+    return [name for name in location.tree.files() if name != CHANGING]
+
+
+@contextmanager
+def _renamed_to(new: Path) -> Iterator[CheckpointPath]:
+    """A new directory that is durable before it gets its name. `new` may be a link to its place."""
+    target = new.resolve()
+    LocalFiles(target.parent).make_directory("")
+    draft = target.with_name(f".{uuid.uuid4()}.forking")
     try:
         yield draft
+        in_parallel(moves.sync, [draft, *draft.rglob("*")])
         if target.exists():
             target.rmdir()
         draft.rename(target)
+        moves.sync(target.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -125,13 +178,35 @@ def fork_before(view: CheckpointView, location: str | CheckpointPath, batch: int
     return replace(made, at=None, next_batch=0)
 
 
+def _finished_commands(root: CheckpointPath, activity: Activity) -> list[tuple[str, float]]:
+    """The backups of a checkpoint and their times. Raises if a command has not finished."""
+    if activity.command is not None:
+        ended = f" If that process has ended: {checkpoint_command('unlock', root, '--yes')}"
+        raise CheckpointInUseError(
+            f"{root} is being changed by {activity.command}. Repeat the fork when it has finished."
+            + (ended if activity.may_have_ended else "")
+        )
+    backup.refuse_interrupted(root)
+    return [(str(manifest), manifest.stat().st_mtime) for manifest in manifests_of(root)]
+
+
 def _require_free(root: CheckpointPath, new: CheckpointPath) -> None:
     if new.exists() and (not new.is_dir() or any(new.iterdir())):
-        raise SurgeryRefusedError(f"{new} is not empty. Name a directory that does not exist.")
-    if is_below(new, root) or is_below(root, new):
+        raise _not_empty(new)
+    place, original = _resolved(new), _resolved(root)
+    if is_below(place, original) or is_below(original, place):
         raise SurgeryRefusedError(
             f"One of {new} and {root} is inside the other. Name another directory."
         )
+
+
+def _not_empty(new: CheckpointPath) -> SurgeryRefusedError:
+    return SurgeryRefusedError(f"{new} is not empty. Name a directory that does not exist.")
+
+
+def _resolved(path: CheckpointPath) -> CheckpointPath:
+    """The path without links and `..`."""
+    return path.resolve() if isinstance(path, Path) else path
 
 
 def _copy(view: CheckpointView, draft: CheckpointPath) -> None:

@@ -24,8 +24,8 @@ from penstock.checkpoint.tools.sink_files import SinkReport, finished_sinks, sin
 from penstock.checkpoint.tools.state_files import StateOperator
 from penstock.checkpoint.tools.surgery import offset_of
 from penstock.checkpoint.tools.targets import Targets, possible_targets, recorded_partitions
-from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError, MissingBatchError
+from penstock.checkpoint.tools.view import PARTS, CheckpointView
+from penstock.errors import CheckpointError, MalformedLogError, MissingBatchError
 
 _LISTED_FILES = 50
 _MAPPINGS = {"settings", "offsets", "moved", "start", "files", "commit", "position", "positions"}
@@ -155,10 +155,18 @@ def inspect(view: CheckpointView) -> CheckpointReport:
         operators=_operators(view),
         sizes=_sizes(view.root),
         rewind_targets=tuple(possible_targets(view)),
-        undoable=tuple(backup.operation for backup in backups_of(view.root)),
+        undoable=_undoable(view.root),
         in_use=activity_of(view.root).holder,
         sinks=sink_reports(view),
     )
+
+
+def _undoable(root: CheckpointPath) -> tuple[str, ...]:
+    """The commands that can be undone, oldest first; none if a manifest cannot be read."""
+    try:
+        return tuple(backup.operation for backup in backups_of(root))
+    except MalformedLogError:
+        return ()
 
 
 def inspect_batch(view: CheckpointView, batch: int) -> BatchDetail:
@@ -192,7 +200,7 @@ def batch_report(view: CheckpointView, batch: int) -> BatchReport:
     before = view.offsets.entries.get(batch - 1)
     commit = view.commits.entries.get(batch)
     is_committed = batch in view.commits.ids
-    problem = view.offsets.failures.get(batch) or view.commits.failures.get(batch)
+    problem = view.offsets.problem(batch) or view.commits.problem(batch)
     metadata = entry.metadata if entry else None
     offsets = _named(entry) if entry else {}
     starts = _named(before) if before else {}
@@ -288,8 +296,13 @@ def _partitions(entry: OffsetSeq | None) -> int | None:
 def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]:
     """The input files of every file source whose log still has all of them."""
     entry, before = view.offsets.entries.get(batch), view.offsets.entries.get(batch - 1)
-    is_told = max(batch - 1, 0) >= Targets(view).oldest_entry
-    if entry is None or (before is None and batch > 0) or not is_told:
+    if entry is None or (before is None and batch > 0):
+        return {}
+    try:
+        oldest = Targets(view).oldest_entry
+    except MalformedLogError:  # of a manifest: it is not known when the sources were changed
+        return {}
+    if max(batch - 1, 0) < oldest:
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for name in sorted(entry.source_names):
@@ -305,10 +318,8 @@ def _input_files(view: CheckpointView, batch: int) -> dict[str, tuple[str, ...]]
 
 
 def _sizes(root: CheckpointPath) -> tuple[PartSize, ...]:
-    parts = sorted(p.name for p in root.iterdir() if p.is_dir() and p.name != OWN_DIRECTORY)
-    sizes = [_size(root / part, part) for part in parts]
-    own = root / OWN_DIRECTORY
-    return (*sizes, _size(own, OWN_DIRECTORY)) if own.exists() else tuple(sizes)
+    parts = [part for part in (*sorted(PARTS), OWN_DIRECTORY) if (root / part).is_dir()]
+    return tuple(_size(root / part, part) for part in parts)
 
 
 def _size(path: CheckpointPath, name: str) -> PartSize:

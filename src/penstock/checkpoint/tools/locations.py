@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ _CLIENT_OPTIONS = {
     "timeout",
     "user_agent",
 }
+_WITHOUT_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""The beginning of a URI without a host, such as `hdfs:/x`."""
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -112,12 +115,6 @@ def files_at(root: CheckpointPath) -> CheckpointFiles:
     return LocalFiles(Path(str(root)))
 
 
-def undo_of(root: CheckpointPath) -> str:
-    """The command that undoes an interrupted one, whose lock is still there in an object store."""
-    stopped = " --stopped" if isinstance(root, StorePath) else ""
-    return f"penstock checkpoint undo {root} --yes{stopped}"
-
-
 def _schemes() -> str:
     return ", ".join(f"{scheme}://" for scheme in STORE_SCHEMES)
 
@@ -127,7 +124,7 @@ def local_path(location: str | Path) -> Path:
     text = str(location)
     if text.startswith("file:"):
         text = "/" + text[len("file:") :].lstrip("/")
-    elif "://" in text:
+    elif "://" in text or (_WITHOUT_HOST.match(text) and not os.path.lexists(text)):
         raise CheckpointError(
             f"{text} is not a local path. Without a JVM, Penstock reads local directories and, "
             f"with `penstock checkpoint`, {_schemes()}. Copy the checkpoint to this machine, with "

@@ -12,14 +12,17 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
+from penstock.checkpoint.local_files import NO_HARD_LINKS
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.tools import store_moves
 
-_NO_LINK = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+_NO_LINK = NO_HARD_LINKS | {errno.EMLINK, errno.EXDEV}
 
 
 def exists(path: CheckpointPath) -> bool:
@@ -99,7 +102,7 @@ def keep(path: CheckpointPath, kept: CheckpointPath) -> None:
     except OSError as exc:
         if exc.errno not in _NO_LINK:
             raise
-        write_over(kept, path.read_bytes())
+        _write_over(kept, path.read_bytes(), like=path)
 
 
 def create_from(origin: Path, path: CheckpointPath) -> bool:
@@ -148,14 +151,20 @@ def put_back(kept: CheckpointPath, path: CheckpointPath) -> None:
 
 
 def write_over(path: CheckpointPath, content: bytes) -> None:
-    """Create or replace a file, atomically and durably."""
+    """Create or replace a file, atomically and durably. It keeps its mode and, as root, owner."""
     if isinstance(path, StorePath):
         store_moves.write_over(path, content)
-        return
-    (path,) = _local(path)
+    else:
+        (path,) = _local(path)
+        _write_over(path, content, like=path)
+
+
+def _write_over(path: Path, content: bytes, like: Path) -> None:
+    """`like` is the file whose mode and owner the new file has, if it exists."""
     temporary = _temporary(path)
     try:
         with temporary.open("xb") as stream:
+            _liken(stream.fileno(), like)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -163,6 +172,21 @@ def write_over(path: CheckpointPath, content: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def _liken(descriptor: int, like: Path) -> None:
+    """Give an open file the mode and, if possible, the owner of another one, if that exists."""
+    try:
+        status = like.stat()
+    except OSError:
+        return
+    if os.geteuid() == 0:
+        with suppress(
+            OSError
+        ):  # not every file system has owners, and root may not set them on NFS
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+    with suppress(OSError):
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
 
 def sync(path: CheckpointPath) -> None:

@@ -131,7 +131,13 @@ def ranges(numbers: Sequence[int]) -> str:
             parts[-1] = (parts[-1][0], number)
         else:
             parts.append((number, number))
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in parts)
+    return ", ".join(as_text(range(a, b + 1)) for a, b in parts)
+
+
+def as_text(numbers: range) -> str:
+    """Consecutive numbers as text: `1 to 4`, or `7`."""
+    first, last = numbers[0], numbers[-1]
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def partitions_in_words(partitions: Mapping[TopicPartition, int]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.checkpoint.commands import command_line
 from penstock.checkpoint.quarantine_log import (
     FAILURES,
     QUARANTINE,
@@ -15,7 +16,7 @@ from penstock.checkpoint.quarantine_log import (
 )
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, delete_files
-from penstock.checkpoint.tools.findings import Finding, Severity
+from penstock.checkpoint.tools.findings import Finding, Severity, remedy_of_intact
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, MissingBatchError
 
@@ -30,7 +31,12 @@ class QuarantinedBatch:
     batch_id: int
     is_committed: bool
     record: QuarantineRecord | None
-    problem: str | None = None
+    error: CheckpointError | OSError | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why the record cannot be read, in one line."""
+        return None if self.error is None else _first_line(self.error)
 
     @property
     def parts(self) -> tuple[LeftOutPart, ...]:
@@ -53,12 +59,16 @@ class QuarantinedBatch:
 
 @dataclass(frozen=True)
 class QuarantineReport:
-    """The batches that leave something out, oldest first, and the failures that are counted."""
+    """The batches that leave something out, oldest first, and the failures that are counted.
+
+    `problems` are the errors of the entries of failures that cannot be read.
+    """
 
     root: str
     query_id: str | None
     batches: tuple[QuarantinedBatch, ...]
     failures: tuple[BatchFailure, ...]
+    problems: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -73,18 +83,19 @@ class QuarantineReport:
                 }
                 for failure in self.failures
             ],
+            "problems": list(self.problems),
         }
 
 
 def quarantine_report(view: CheckpointView) -> QuarantineReport:
     """All that a checkpoint has recorded about its quarantine."""
-    log = view.directory.failures
-    failures = [log.get(number) for number in log.list_batches()]
+    failures = [found for _, found in _failures(view)]
     return QuarantineReport(
         str(view.root),
         view.query_id,
         tuple(_batch(view, batch_id) for batch_id in view.directory.quarantine.list_batches()),
-        tuple(failure for failure in failures if failure is not None),
+        tuple(found for found in failures if isinstance(found, BatchFailure)),
+        tuple(found for found in failures if isinstance(found, str)),
     )
 
 
@@ -98,7 +109,10 @@ def quarantined_batch(view: CheckpointView, batch_id: int) -> QuarantinedBatch:
 
 
 def cut_quarantine(view: CheckpointView, batch: int) -> list[Change]:
-    """Delete the records and failures of batches later than `batch`, which are planned anew."""
+    """Delete the records and failures of batches later than `batch`, which are planned anew.
+
+    A failure that cannot be read, and that may be of such a batch, is deleted too.
+    """
     report = quarantine_report(view)
     records = [
         view.root / QUARANTINE / str(later.batch_id)
@@ -107,8 +121,8 @@ def cut_quarantine(view: CheckpointView, batch: int) -> list[Change]:
     ]
     failures = [
         view.root / FAILURES / str(number)
-        for number in view.directory.failures.list_batches()
-        if (failure := view.directory.failures.get(number)) and failure.batch_id > batch
+        for number, found in _failures(view)
+        if isinstance(found, str) or found.batch_id > batch
     ]
     return delete_files(view.root, [*records, *failures])
 
@@ -124,13 +138,14 @@ def check_quarantine(view: CheckpointView) -> Iterator[Finding]:
     planned = view.offsets.entries.get(batch_id)
     metadata = planned.metadata if planned else None
     if found.record is None:
+        restoring = f"restore {file}, or remove it: batch {batch_id} then runs with all of its data"
         yield Finding(
             Severity.ERROR,
             view.relative(file),
             found.problem or "The record cannot be read.",
             "runs the batch with all of its data",
             "refuses to start",
-            f"restore {file}, or remove it: batch {batch_id} then runs with all of its data",
+            (found.error and remedy_of_intact(found.error, file)) or restoring,
         )
     elif metadata and found.record.batch_timestamp_ms != metadata.batch_timestamp_ms:
         yield Finding(
@@ -148,8 +163,23 @@ def check_quarantine(view: CheckpointView) -> Iterator[Finding]:
             f"Batch {batch_id} leaves out {len(found.parts)} parts that make it fail.",
             "runs the batch with all of its data",
             "runs the batch without these parts",
-            f"penstock quarantine show {view.root} {batch_id}",
+            command_line("penstock", "quarantine", "show", view.root, batch_id),
         )
+
+
+def _failures(view: CheckpointView) -> list[tuple[int, BatchFailure | str]]:
+    """The recorded failures with their numbers; the error of an entry that cannot be read."""
+    log = view.directory.failures
+    found: list[tuple[int, BatchFailure | str]] = []
+    for number in log.list_batches():
+        try:
+            failure = log.get(number)
+        except (CheckpointError, OSError) as exc:
+            found.append((number, _first_line(exc)))
+            continue
+        if failure is not None:
+            found.append((number, failure))
+    return found
 
 
 def _batch(view: CheckpointView, batch_id: int) -> QuarantinedBatch:
@@ -157,8 +187,12 @@ def _batch(view: CheckpointView, batch_id: int) -> QuarantinedBatch:
     is_committed = committed is not None and batch_id <= committed
     try:
         return QuarantinedBatch(batch_id, is_committed, view.directory.quarantine.get(batch_id))
-    except CheckpointError as exc:
-        return QuarantinedBatch(batch_id, is_committed, None, str(exc).partition("\n")[0])
+    except (CheckpointError, OSError) as exc:
+        return QuarantinedBatch(batch_id, is_committed, None, exc)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _part_fields(part: LeftOutPart) -> dict[str, Any]:

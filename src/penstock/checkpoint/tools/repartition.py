@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.checkpoint.commands import checkpoint_command
 from penstock.checkpoint.commit_log import CommitMetadata, StateUniqueIds
 from penstock.checkpoint.local_files import is_twin
 from penstock.checkpoint.offset_seq import OffsetSeq
@@ -200,12 +201,12 @@ def _planned(view: CheckpointView, newest: int) -> str:
     if before is not None and before != now:
         return (
             f"Batch {newest} is an unfinished repartitioning to {now} partitions that Spark has "
-            f"begun. Remove it first: penstock checkpoint replan {view.root} --yes"
+            f"begun. Remove it first: {checkpoint_command('replan', view.root, '--yes')}"
         )
     return (
         f"Batch {newest} is planned and not committed. Let the query finish it, with "
-        "trigger(availableNow=True) for example, or remove it: penstock checkpoint replan "
-        f"{view.root} --yes"
+        "trigger(availableNow=True) for example, or remove it: "
+        + checkpoint_command("replan", view.root, "--yes")
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from penstock.checkpoint.commands import checkpoint_command
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.sink_entries import SINK_NAMES, SINKS, SinkEntry, SinkNames
 from penstock.checkpoint.tools.changes import Change, delete_files
-from penstock.checkpoint.tools.findings import Finding, Severity
+from penstock.checkpoint.tools.findings import Finding, Severity, remedy_of_intact
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError
 
@@ -114,7 +116,7 @@ def check_sinks(view: CheckpointView) -> Iterator[Finding]:
                 f"The sink {path.name} has an entry for batch {later[-1]}, which is not planned.",
                 _NO_ENTRIES,
                 "refuses to start, if the query has this sink: it would skip the batch",
-                f"penstock checkpoint rewind {view.root} --to {newest} --yes"
+                checkpoint_command("rewind", view.root, "--to", newest, "--yes")
                 if newest >= 0
                 else f"remove {path / str(later[-1])}",
             )
@@ -124,10 +126,11 @@ def check_sinks(view: CheckpointView) -> Iterator[Finding]:
 
 def _check_planned(view: CheckpointView, name: str, batch: int) -> Iterator[Finding]:
     file = view.root / SINKS / name / str(batch)
-    entry, problem = _entry(view, name, batch)
+    entry, error = _entry(view, name, batch)
     planned = view.offsets.entries.get(batch)
     metadata = planned.metadata if planned else None
-    if problem is None and entry is not None and metadata is not None:
+    problem = None if error is None else str(error)
+    if error is None and entry is not None and metadata is not None:
         if entry.batch_timestamp_ms == metadata.batch_timestamp_ms:
             return
         problem = f"The entry is of another plan of batch {batch}."
@@ -137,15 +140,18 @@ def _check_planned(view: CheckpointView, name: str, batch: int) -> Iterator[Find
         problem or f"The plan of batch {batch} cannot be read.",
         _NO_ENTRIES,
         "refuses to start, if the query has this sink",
-        f"remove {file}: the sink {name} then gets batch {batch} as it is planned",
+        (error and remedy_of_intact(error, file))
+        or f"remove {file}: the sink {name} then gets batch {batch} as it is planned",
     )
 
 
-def _entry(view: CheckpointView, name: str, batch: int) -> tuple[SinkEntry | None, str | None]:
+def _entry(
+    view: CheckpointView, name: str, batch: int
+) -> tuple[SinkEntry | None, CheckpointError | OSError | None]:
     try:
         return view.directory.sink_log(name).get(batch), None
-    except CheckpointError as exc:
-        return None, str(exc)
+    except (CheckpointError, OSError) as exc:
+        return None, exc
 
 
 def _directories(root: CheckpointPath) -> list[CheckpointPath]:
@@ -157,7 +163,8 @@ def _batches(root: CheckpointPath, name: str) -> list[int]:
     directory = root / SINKS / name
     if not directory.is_dir():
         return []
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+    numbers = (file_number(path.name) for path in directory.iterdir())
+    return sorted(number for number in numbers if number is not None)
 
 
 def _names(view: CheckpointView) -> list[tuple[int, SinkNames | None]]:

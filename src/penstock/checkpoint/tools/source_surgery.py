@@ -8,15 +8,20 @@ raise SurgeryRefusedError; they change no file.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from penstock.checkpoint.commands import checkpoint_command
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.json_text import to_json
+from penstock.checkpoint.known_offsets import KafkaOffset, parse_known
 from penstock.checkpoint.offset_seq import VOID_OFFSET, OffsetSeq
 from penstock.checkpoint.own_files import OWN_DIRECTORY
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, delete_files, replace_file
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
+from penstock.checkpoint.tools.offset_text import movement
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import SurgeryRefusedError
 
@@ -136,12 +141,20 @@ def parse_offset(text: str) -> str | None:
     if text.strip() == VOID_OFFSET:
         return None
     try:
-        return to_json(json.loads(text))
+        return to_json(json.loads(text, parse_constant=_finite, parse_float=_finite))
     except ValueError as exc:
         raise SurgeryRefusedError(
             f"{text!r} is not JSON ({exc}). An offset is JSON, as `penstock checkpoint show DIR "
             "N` prints it; quote it for your shell."
         ) from exc
+
+
+def _finite(text: str) -> float:
+    """The number of a literal. Raises ValueError for NaN and infinity, which are no JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number in JSON")
+    return number
 
 
 def _newest(view: CheckpointView, operation: str) -> int:
@@ -160,7 +173,7 @@ def newest_committed(view: CheckpointView, operation: str) -> int:
     if view.is_planned:
         raise SurgeryRefusedError(
             f"Batch {newest} is planned and runs first on restart, with its recorded offsets. "
-            f"Remove its plan first: penstock checkpoint replan {view.root} --yes"
+            f"Remove its plan first: {checkpoint_command('replan', view.root, '--yes')}"
         )
     return newest
 
@@ -200,7 +213,7 @@ def _reordered(
     view: CheckpointView, order: Sequence[int | None], new_offset: str | None
 ) -> list[Change]:
     """Rewrite entries and move directories for a new order; None in it is a new source."""
-    counts = {len(view.entry(view.newest_batch or 0).offsets)}
+    count = len(view.entry(view.newest_batch or 0).offsets)
 
     def changed(entry: OffsetSeq) -> OffsetSeq:
         if entry.source_ids is not None:
@@ -215,10 +228,10 @@ def _reordered(
                 source_ids=tuple(name for name, _ in pairs),
                 offsets=tuple(offset for _, offset in pairs),
             )
-        if len(entry.offsets) not in counts:
+        if len(entry.offsets) != count:
             raise SurgeryRefusedError(
-                "The newest two entries have different numbers of sources. Run penstock checkpoint "
-                f"verify {view.root} first."
+                "The newest two entries have different numbers of sources. Run "
+                f"{checkpoint_command('verify', view.root)} first."
             )
         return replace(
             entry,
@@ -232,18 +245,15 @@ def _moved_directories(view: CheckpointView, order: Sequence[int | None]) -> lis
     """Rename `sources/<n>` for the new order, by way of a temporary directory."""
     root = view.root
     kept = {old: new for new, old in enumerate(order) if old is not None}
-    existing = [p for p in (root / "sources").glob("*") if p.is_dir() and p.name.isdigit()]
-    gone = [p for p in existing if int(p.name) not in kept]
-    moving = [p for p in existing if kept.get(int(p.name), int(p.name)) != int(p.name)]
-    moving.sort(key=lambda p: int(p.name))
+    numbers = [file_number(p.name) for p in (root / "sources").glob("*") if p.is_dir()]
+    existing = [number for number in numbers if number is not None]
+    gone = [old for old in existing if old not in kept]
+    moving = sorted(old for old in existing if kept.get(old, old) != old)
     staging = f"{OWN_DIRECTORY}/moving"
     return [
-        *(Change(Kind.DELETE, f"sources/{p.name}") for p in gone),
-        *(Change(Kind.MOVE, f"sources/{p.name}", target=f"{staging}/{p.name}") for p in moving),
-        *(
-            Change(Kind.MOVE, f"{staging}/{p.name}", target=f"sources/{kept[int(p.name)]}")
-            for p in moving
-        ),
+        *(Change(Kind.DELETE, f"sources/{old}") for old in gone),
+        *(Change(Kind.MOVE, f"sources/{old}", target=f"{staging}/{old}") for old in moving),
+        *(Change(Kind.MOVE, f"{staging}/{old}", target=f"sources/{kept[old]}") for old in moving),
     ]
 
 
@@ -287,7 +297,7 @@ def _remove_named(view: CheckpointView, name: str) -> list[Change]:
 
 def _is_positional(entry: OffsetSeq) -> bool:
     """Whether all names in an entry of format v2 are positions."""
-    return all(name.isdigit() for name in entry.source_ids or ())
+    return all(file_number(name) is not None for name in entry.source_ids or ())
 
 
 def _positions(entry: OffsetSeq) -> int:
@@ -295,9 +305,10 @@ def _positions(entry: OffsetSeq) -> int:
 
 
 def _number(text: str, below: int, what: str) -> int:
-    if not text.isdigit() or int(text) >= below:
+    number = file_number(text)
+    if number is None or number >= below:
         raise SurgeryRefusedError(f"{text!r} is not {what} from 0 to {below - 1}.")
-    return int(text)
+    return number
 
 
 def _offset_warnings(
@@ -317,7 +328,21 @@ def _offset_warnings(
             f"{new} has another form than the current offset of source {source}, {old}. A source "
             "fails on restart if it cannot read its offset."
         )
-    return tuple(warnings)
+    return (*warnings, *_partitions_warning(old, new))
+
+
+def _partitions_warning(old: str | None, new: str | None) -> tuple[str, ...]:
+    """A warning if an offset of Kafka has other partitions than the current one."""
+    before, after = parse_known(old), parse_known(new)
+    if not (isinstance(before, KafkaOffset) and isinstance(after, KafkaOffset)):
+        return ()
+    if before.partitions.keys() == after.partitions.keys():
+        return ()
+    return (
+        f"The partitions are not those of the current offset ({movement(old, new)}). A partition "
+        "without an offset starts at its beginning; one that its topic does not have makes the "
+        "query fail, unless the option failOnDataLoss is false.",
+    )
 
 
 def _plan_warnings(view: CheckpointView) -> tuple[str, ...]:

@@ -15,8 +15,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.local_files import file_of, is_twin
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.tools.state_schema import has_no_key
@@ -29,6 +31,7 @@ _NAMED_AFTER_VERSION = re.compile(
 )
 _COMPLETE = ("snapshot", "zip")
 _HDFS = ("delta", "snapshot")
+_LISTED_GAPS = 10
 
 
 @dataclass(frozen=True)
@@ -177,9 +180,9 @@ class StateFiles:
     def scan(cls, root: CheckpointPath) -> StateFiles:
         """List the directory. If it does not exist, the query has no state."""
         children = sorted(root.iterdir()) if root.is_dir() else []
-        operators = [_operator(path) for path in children if _is_number(path)]
-        operators.sort(key=lambda operator: operator.id)
-        strangers = tuple(p for p in children if not _is_number(p) and p.name != "_metadata")
+        operators = [_operator(number, path) for number, path in _numbered(children)]
+        known = {operator.path for operator in operators}
+        strangers = tuple(p for p in children if p not in known and p.name != "_metadata")
         return cls(root, tuple(operators), strangers)
 
     @property
@@ -189,12 +192,29 @@ class StateFiles:
     def missing(
         self, version: int, partitions: int | None, ids: UniqueIds | None = None
     ) -> list[str]:
-        """The stores, as paths, from which a version cannot be loaded."""
+        """The operators without a directory and the stores, as paths, from which a version cannot
+        be loaded."""
+        if version <= 0:
+            return []
         return [
-            path
-            for operator in self.operators
-            for path in operator.missing(version, partitions, ids)
+            *self.absent(ids),
+            *(
+                path
+                for operator in self.operators
+                for path in operator.missing(version, partitions, ids)
+            ),
         ]
+
+    def absent(self, ids: UniqueIds | None = None) -> list[str]:
+        """The operators, as paths, that have written state and have no directory.
+
+        Spark numbers the stateful operators of a query from 0, without gaps. `ids`, from the commit
+        log, has all of them. Of those before the last directory, the first few are returned.
+        """
+        found = {operator.id for operator in self.operators}
+        gaps = (number for number in range(max(found, default=0)) if number not in found)
+        expected = {*islice(gaps, _LISTED_GAPS), *(ids or ())}
+        return [f"state/{number}" for number in sorted(expected - found)]
 
     def paths_beyond(self, version: int) -> list[CheckpointPath]:
         """All files of later versions, and the operator metadata of later batches.
@@ -221,24 +241,23 @@ class StateFiles:
 
 def _later_metadata(directory: CheckpointPath, first_batch: int) -> Iterable[CheckpointPath]:
     for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        digits = (file_of(path) if is_twin(path.name) else path).name
-        if digits.isdigit() and int(digits) >= max(first_batch, 1):
+        batch = file_number((file_of(path) if is_twin(path.name) else path).name)
+        if batch is not None and batch >= max(first_batch, 1):
             yield path
 
 
-def _operator(path: CheckpointPath) -> StateOperator:
+def _operator(number: int, path: CheckpointPath) -> StateOperator:
     stores = [
         store
-        for partition in sorted(path.iterdir())
-        if _is_number(partition)
-        for store in _stores(int(path.name), partition)
+        for partition, directory in _numbered(path.iterdir())
+        for store in _stores(number, partition, directory)
     ]
     stores.sort(key=lambda store: (store.partition, store.name))
     metadata = _operator_metadata(path / "_metadata")
     infos = metadata.get("stateStoreInfo") or []
     name = (metadata.get("operatorInfo") or {}).get("operatorName")
     return StateOperator(
-        id=int(path.name),
+        id=number,
         path=path,
         stores=tuple(stores),
         name=name,
@@ -248,13 +267,13 @@ def _operator(path: CheckpointPath) -> StateOperator:
     )
 
 
-def _stores(operator: int, partition: CheckpointPath) -> Iterable[StateStore]:
-    default = _version_files(partition)
-    named = [p for p in partition.iterdir() if p.is_dir() and _version_files(p)]
+def _stores(operator: int, partition: int, directory: CheckpointPath) -> Iterable[StateStore]:
+    default = _version_files(directory)
+    named = [p for p in directory.iterdir() if p.is_dir() and _version_files(p)]
     if default or not named:
-        yield StateStore(operator, int(partition.name), DEFAULT_STORE, partition, default)
+        yield StateStore(operator, partition, DEFAULT_STORE, directory, default)
     for path in named:
-        yield StateStore(operator, int(partition.name), path.name, path, _version_files(path))
+        yield StateStore(operator, partition, path.name, path, _version_files(path))
 
 
 def _version_files(directory: CheckpointPath) -> tuple[VersionFile, ...]:
@@ -269,8 +288,8 @@ def _version_files(directory: CheckpointPath) -> tuple[VersionFile, ...]:
 def _operator_metadata(directory: CheckpointPath) -> dict[str, Any]:
     """The metadata of an operator; empty if there is none or it cannot be read."""
     numbered = directory / "v2"
-    later = [p for p in numbered.iterdir() if _is_number(p)] if numbered.is_dir() else []
-    path = max(later, key=lambda p: int(p.name)) if later else directory / "metadata"
+    later = _numbered(numbered.iterdir()) if numbered.is_dir() else []
+    path = later[-1][1] if later else directory / "metadata"
     try:
         value = json.loads(path.read_text().partition("\n")[2])
     except (OSError, ValueError):
@@ -288,5 +307,7 @@ def _unique_id(
     return of_stores[number] if len(of_stores) == stores else None
 
 
-def _is_number(path: CheckpointPath) -> bool:
-    return path.name.isdigit()
+def _numbered(paths: Iterable[CheckpointPath]) -> list[tuple[int, CheckpointPath]]:
+    """The paths whose names are numbers, in the order of these."""
+    numbers = ((file_number(path.name), path) for path in paths)
+    return sorted((number, path) for number, path in numbers if number is not None)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.checkpoint.commands import checkpoint_command
 from penstock.checkpoint.commit_log import CommitMetadata
-from penstock.checkpoint.local_files import file_of
+from penstock.checkpoint.file_numbers import file_number
+from penstock.checkpoint.local_files import file_of, is_twin
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.paths import CheckpointPath
 from penstock.checkpoint.store_path import StorePath
@@ -123,8 +125,7 @@ def skip(view: CheckpointView) -> Plan:
             f"Batch {batch} cannot be skipped: this query keeps state, and batch {batch + 1} would "
             f"need version {batch + 1} of it, which batch {batch} has not written ("
             f"{listed(missing)}). Only running a batch writes state. Make the batch smaller "
-            "(penstock checkpoint replan), or move the offset of its source past the bad input "
-            "(replan, then set-offset)."
+            f"(penstock checkpoint replan), or {_past_bad_input(batch)}."
         )
     if before is not None and before.state_unique_ids:
         raise SurgeryRefusedError(
@@ -148,8 +149,26 @@ def skip(view: CheckpointView) -> Plan:
             f"The input of batch {batch}, from {start} to {entry}, is never processed. Note the "
             "offsets if you want to process it another way.",
             *(f"The sink {name} never gets batch {batch}." for name in waiting_sinks(view)),
+            *_first_state_warning(view, batch),
         ),
     )
+
+
+def _first_state_warning(view: CheckpointView, batch: int) -> tuple[str, ...]:
+    """A warning if the files do not tell whether the query keeps state."""
+    if batch > 0 or not view.state.is_empty:
+        return ()
+    return (
+        "If this query keeps state, do not skip batch 0: batch 1 needs version 1 of the state, "
+        f"which only running batch 0 writes. Instead, {_past_bad_input(batch)}.",
+    )
+
+
+def _past_bad_input(batch: int) -> str:
+    """What to do instead of skipping a batch; a source has no offset before the first one."""
+    if batch == 0:
+        return "start the query with a new checkpoint, from where its sources are to begin"
+    return "move the offset of its source past the bad input (replan, then set-offset)"
 
 
 def _planned_batch(view: CheckpointView, operation: str) -> int:
@@ -163,7 +182,7 @@ def _planned_batch(view: CheckpointView, operation: str) -> int:
     if newest > 0 and committed != newest - 1:
         raise SurgeryRefusedError(
             f"Batch {newest} is planned but the newest commit is {committed}, not {newest - 1}. "
-            f"Run penstock checkpoint verify {view.root} first."
+            f"Run {checkpoint_command('verify', view.root)} first."
         )
     return newest
 
@@ -181,12 +200,24 @@ def _cut_after(view: CheckpointView, batch: int) -> list[Change]:
     changes += _cut_sources(view, end)
     changes += cut_sinks(view, batch)
     changes += cut_quarantine(view, batch)
+    if batch < 0:
+        changes += delete_files(root, strangers_in_logs(view))
     ids = sorted({*view.offsets.ids, *view.commits.ids}, reverse=True)
     for later in (i for i in ids if i > batch):
         changes += delete_files(
             root, [root / "commits" / str(later), root / "offsets" / str(later)]
         )
     return [*changes, *_orphaned_twins(view, batch, end)]
+
+
+def strangers_in_logs(view: CheckpointView) -> list[CheckpointPath]:
+    """What is in the directories of the two logs and is neither an entry nor a checksum file.
+
+    If there is no batch, Spark 4.1 and newer refuse to start beside it.
+    """
+    logs = [log for log in (view.root / "offsets", view.root / "commits") if log.is_dir()]
+    found = [path for log in logs for path in log.iterdir()]
+    return sorted(p for p in found if file_number(p.name) is None and not is_twin(p.name))
 
 
 def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> list[Change]:
@@ -207,8 +238,7 @@ def _orphaned_twins(view: CheckpointView, batch: int, end: OffsetSeq | None) -> 
 
 def number_of(file: CheckpointPath) -> int | None:
     """The number in the name of a log entry's file, compact or not; None for other files."""
-    digits = file.name.removesuffix(COMPACT_SUFFIX)
-    return int(digits) if digits.isdigit() else None
+    return file_number(file.name.removesuffix(COMPACT_SUFFIX))
 
 
 def is_ahead(file: CheckpointPath) -> bool:
@@ -245,8 +275,10 @@ def offset_of(entry: OffsetSeq, source: str) -> str | None:
     if entry.source_ids is not None:
         by_name = dict(zip(entry.source_ids, entry.offsets, strict=True))
         return by_name.get(source)
-    number = int(source) if source.isdigit() else -1
-    return entry.offsets[number] if 0 <= number < len(entry.offsets) else None
+    number = file_number(source)
+    if number is None or number >= len(entry.offsets):
+        return None
+    return entry.offsets[number]
 
 
 def _cut_sink(view: CheckpointView, sink: CheckpointPath | None, batch: int) -> list[Change]:
@@ -288,5 +320,6 @@ def _sink_warnings(first: int, last: int, sink: CheckpointPath | None) -> tuple[
         "OUTPUT_DIRECTORY to cut its log back as well, or start over with a new checkpoint and a "
         "new output directory (this checkpoint cannot be used with a new output directory); for "
         "Delta, remove the rows and use penstock checkpoint fork --at, which gives a new query "
-        "id.",
+        "id. The sinks of penstock.sinks find such a batch and fail (on_rewind); the error says "
+        "how to write it again.",
     )

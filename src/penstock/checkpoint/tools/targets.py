@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from penstock.checkpoint.commands import checkpoint_command
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.offset_seq import OffsetSeq
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.backup import Backup, backups_of
 from penstock.checkpoint.tools.offset_text import ranges
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError, SurgeryRefusedError
+from penstock.errors import CheckpointError, MalformedLogError, SurgeryRefusedError
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 """The recorded setting that is the number of state partitions."""
@@ -63,7 +65,7 @@ class Targets:
             return (
                 f"`{self._change.operation}` changed the sources at batch "
                 f"{self._change.newest[0]}, and offsets/{oldest} is older. If no batch has run "
-                f"since, undo the change: penstock checkpoint undo {self._view.root}"
+                f"since, undo the change: {checkpoint_command('undo', self._view.root)}"
             )
         for read in _read_after(batch):
             entry = self._view.entry(read)
@@ -85,8 +87,15 @@ class Targets:
 
 
 def possible_targets(view: CheckpointView) -> list[int]:
-    """The batches after which the checkpoint can be continued, ascending."""
-    return Targets(view).possible()
+    """The batches after which the checkpoint can be continued, ascending.
+
+    Empty if the manifest of a backup cannot be read: the checkpoint may be partly changed.
+    """
+    try:
+        targets = Targets(view)
+    except MalformedLogError:
+        return []
+    return targets.possible()
 
 
 def require_target(view: CheckpointView, batch: int) -> None:
@@ -117,7 +126,7 @@ def last_before(view: CheckpointView, time_ms: int) -> int:
             "committed, runs first on restart."
         )
     target = (later[0] if later else view.next_batch) - 1
-    possible = possible_targets(view)
+    possible = Targets(view).possible()
     if target in possible:
         return target
     if not possible:
@@ -147,7 +156,7 @@ def recorded_partitions(entry: OffsetSeq) -> int | None:
     """The number of state partitions recorded in an entry; None if it is not recorded."""
     conf = entry.metadata.conf if entry.metadata else {}
     text = conf.get(PARTITIONS, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None
 
 
 def listed(paths: list[str]) -> str:
@@ -198,5 +207,5 @@ def _is_of_sources(entry: OffsetSeq, now: OffsetSeq) -> bool:
     """
     if entry.source_ids is None and now.source_ids is None:
         return len(entry.offsets) == len(now.offsets)
-    numbers = {name for name in entry.source_names if name.isdigit()}
+    numbers = {name for name in entry.source_names if file_number(name) is not None}
     return numbers <= set(now.source_names)

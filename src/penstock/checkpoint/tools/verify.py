@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from penstock.checkpoint.own_files import interrupted_command
+from penstock.checkpoint.commands import checkpoint_command
+from penstock.checkpoint.own_files import BACKUPS, interrupted_command
 from penstock.checkpoint.store_lock import CHANGING, holder_in
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.stream_metadata import StreamMetadata
-from penstock.checkpoint.tools.findings import Finding, Severity, Verification
-from penstock.checkpoint.tools.locations import undo_of
+from penstock.checkpoint.tools.backup import remedy_of
+from penstock.checkpoint.tools.findings import (
+    Finding,
+    Severity,
+    Verification,
+    remedy_of_intact,
+)
+from penstock.checkpoint.tools.offset_text import as_text
 from penstock.checkpoint.tools.quarantine_files import check_quarantine
 from penstock.checkpoint.tools.sink_files import check_sinks
 from penstock.checkpoint.tools.targets import possible_targets
@@ -17,12 +25,13 @@ from penstock.checkpoint.tools.verify_files import (
     check_checksums,
     check_file_sources,
     check_leftovers,
+    check_operator_metadata,
     check_planned_files,
-    check_schema_paths,
     check_state,
+    not_empty,
 )
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, MalformedLogError
 
 _ORDER = list(Severity)
 _SAME = "the same"
@@ -41,7 +50,7 @@ def verify(view: CheckpointView) -> Verification:
         _check_watermark,
         check_checksums,
         check_state,
-        check_schema_paths,
+        check_operator_metadata,
         check_file_sources,
         check_planned_files,
         check_sinks,
@@ -54,7 +63,18 @@ def verify(view: CheckpointView) -> Verification:
 
 
 def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
-    command = interrupted_command(view.root)
+    try:
+        command = interrupted_command(view.root)
+    except MalformedLogError as exc:
+        yield Finding(
+            Severity.ERROR,
+            BACKUPS,
+            str(exc).partition(" Restore")[0],
+            "runs on the checkpoint as it is",
+            "refuses to start",
+            f"restore the file from another copy of the checkpoint, or {remedy_of(view.root)}",
+        )
+        return
     if command is not None:
         yield Finding(
             Severity.ERROR,
@@ -62,7 +82,7 @@ def _check_interrupted(view: CheckpointView) -> Iterator[Finding]:
             f"`penstock checkpoint {command.operation}` was interrupted.",
             "runs on the partly changed checkpoint",
             "refuses to start until the command is undone",
-            undo_of(view.root),
+            remedy_of(view.root),
         )
     elif isinstance(view.root, StorePath):
         yield from _check_lock(view)
@@ -77,7 +97,7 @@ def _check_lock(view: CheckpointView) -> Iterator[Finding]:
             f"The checkpoint is being changed by {holder}.",
             "runs all the same",
             "refuses to start until the command has finished",
-            f"wait; if that process has ended, penstock checkpoint unlock {view.root} --yes",
+            "wait; if that process has ended, " + checkpoint_command("unlock", view.root, "--yes"),
         )
 
 
@@ -140,35 +160,44 @@ def _check_newest_entries(view: CheckpointView) -> Iterator[Finding]:
         yield _unreadable(view, "commits", committed, view.commits.failures[committed])
 
 
-def _unreadable(view: CheckpointView, log: str, batch: int, why: str) -> Finding:
+def _unreadable(
+    view: CheckpointView, log: str, batch: int, error: CheckpointError | OSError
+) -> Finding:
     path = view.root / log / str(batch)
-    what = "empty" if path.stat().st_size == 0 else "truncated or damaged"
-    remedy = f"restore {path} from a backup"
+    why = str(error).partition("\n")[0]
+    spark = "fails: Failed to read log file ..., or with a JSON error that does not name the file"
+    remedy = remedy_of_intact(error, path)
+    if remedy is not None:
+        problem = f"The entry cannot be read. {why}"
+        spark = "fails too, if it cannot read the file either"
+    else:
+        what = "empty" if path.stat().st_size == 0 else "truncated or damaged"
+        problem = f"The entry is {what}. {why}"
+        remedy = _remedy_of_damaged(view, log, batch)
+    return Finding(Severity.ERROR, f"{log}/{batch}", problem, spark, f"fails: {why}", remedy)
+
+
+def _remedy_of_damaged(view: CheckpointView, log: str, batch: int) -> str:
+    path = view.root / log / str(batch)
     if log == "commits":
-        remedy = f"move {path} away: batch {batch} then runs again, with the same offsets and id"
-    elif batch == view.newest_batch and batch not in view.commits.ids:
-        remedy = f"move {path} away: batch {batch} had not run, and is then planned anew"
-    return Finding(
-        Severity.ERROR,
-        f"{log}/{batch}",
-        f"The entry is {what}. {why}",
-        "fails: Failed to read log file ..., or with a JSON error that does not name the file",
-        f"fails: {why}",
-        remedy,
-    )
+        return f"move {path} away: batch {batch} then runs again, with the same offsets and id"
+    if batch == view.newest_batch and batch not in view.commits.ids:
+        return f"move {path} away: batch {batch} had not run, and is then planned anew"
+    return f"restore {path} from a backup"
 
 
 def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
     """Rule 2: the newest commit is the newest batch or the one before."""
     newest, committed = view.newest_batch, view.commits.newest
-    if committed is not None and (newest is None or committed > newest):
-        after = "empty" if newest is None else f"at {newest}"
+    if committed is not None and newest is None:
+        yield _commits_only(view, committed)
+    elif committed is not None and newest is not None and committed > newest:
         yield Finding(
             Severity.ERROR,
             f"commits/{committed}",
-            f"Batch {committed} is committed, but the offset log is {after}.",
-            f"runs batch {newest or 0} again, so that its output is written twice, and then fails: "
-            f"Concurrent update to the log. Multiple streaming jobs detected for {newest or 0}",
+            f"Batch {committed} is committed, but the offset log is at {newest}.",
+            f"runs batch {newest} again, so that its output is written twice, and then fails: "
+            f"Concurrent update to the log. Multiple streaming jobs detected for {newest}",
             f"fails: batch {committed} doesn't exist in the offset log",
             _rewind_remedy(view, f"restore offsets/{committed}"),
         )
@@ -192,8 +221,21 @@ def _check_commit_position(view: CheckpointView) -> Iterator[Finding]:
             f"batchid {newest} by one; then runs batch {newest} and treats those between as done",
             _SAME,
             "if they were done, nothing (asynchronous progress tracking leaves this); if not, "
-            f"penstock checkpoint rewind {view.root} --to {committed} --yes",
+            + checkpoint_command("rewind", view.root, "--to", committed, "--yes"),
         )
+
+
+def _commits_only(view: CheckpointView, committed: int) -> Finding:
+    message = not_empty(view, "commits")
+    return Finding(
+        Severity.ERROR,
+        f"commits/{committed}",
+        f"Batch {committed} is committed, but the offset log is empty.",
+        f"4.1 and newer fail: {message}. Older versions start again with batch 0, so that output "
+        "is written twice, and fail if it has a commit: Concurrent update to the log",
+        f"fails: {message}",
+        "restore the offset log, or start over in a new directory",
+    )
 
 
 def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
@@ -218,8 +260,8 @@ def _check_source_counts(view: CheckpointView) -> Iterator[Finding]:
             f"It has {was} sources, offsets/{newest} has {now}.",
             f"fails: {message}",
             f"fails: {message}",
-            f"penstock checkpoint undo {view.root} --yes if a command left this, else restore the "
-            "entry",
+            f"{checkpoint_command('undo', view.root, '--yes')} if a command left this, else "
+            "restore the entry",
         )
     older = [b for b, e in entries.items() if b < newest - 1 and len(e.offsets) != now]
     if older:
@@ -237,17 +279,21 @@ def _check_history(view: CheckpointView) -> Iterator[Finding]:
     """Checks the older entries, which a rewind reads but a restart does not."""
     ids = view.offsets.ids
     recent = set(ids[-2:])
-    for batch, why in view.offsets.failures.items():
+    for batch in view.offsets.failures:
         if batch not in recent:
+            why = view.offsets.problem(batch)
             yield _old_entry(f"offsets/{batch}", f"The entry cannot be read. {why}")
-    for batch, why in view.commits.failures.items():
+    for batch in view.commits.failures:
         if batch != view.commits.newest:
+            why = view.commits.problem(batch)
             yield _old_entry(f"commits/{batch}", f"The entry cannot be read. {why}")
     for name, found in (("offsets", ids[:-1]), ("commits", view.commits.ids)):
-        gaps = [n for n in range(found[0], found[-1]) if n not in found] if found else []
+        gaps = [range(a + 1, b) for a, b in pairwise(found) if b - a > 1]
         if gaps:
-            listed = ", ".join(map(str, gaps[:5])) + (" ..." if len(gaps) > 5 else "")
-            yield _old_entry(f"{name}/{gaps[0]}", f"Entries are missing in between: {listed}.")
+            listed = ", ".join(map(as_text, gaps[:5])) + (" ..." if len(gaps) > 5 else "")
+            yield _old_entry(
+                f"{name}/{gaps[0].start}", f"Entries are missing in between: {listed}."
+            )
 
 
 def _old_entry(file: str, problem: str) -> Finding:
@@ -289,4 +335,4 @@ def _rewind_remedy(view: CheckpointView, otherwise: str) -> str:
     targets = possible_targets(view)
     if not targets:
         return otherwise
-    return f"{otherwise}, or penstock checkpoint rewind {view.root} --to {targets[-1]}"
+    return f"{otherwise}, or {checkpoint_command('rewind', view.root, '--to', targets[-1])}"

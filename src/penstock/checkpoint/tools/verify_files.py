@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from penstock.checkpoint.commands import checkpoint_command, command_line
 from penstock.checkpoint.local_files import file_of, is_twin
-from penstock.checkpoint.own_files import OWN_DIRECTORY
-from penstock.checkpoint.paths import CheckpointPath, files_below, opened
+from penstock.checkpoint.paths import CheckpointPath, opened
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.tools import schema_paths
 from penstock.checkpoint.tools.checksums import disagreement
 from penstock.checkpoint.tools.compactible_log import CompactibleLog, log_offset
-from penstock.checkpoint.tools.findings import Finding, Severity
-from penstock.checkpoint.tools.state_files import StateOperator
-from penstock.checkpoint.tools.surgery import is_ahead, offset_of
+from penstock.checkpoint.tools.findings import Finding, Severity, remedy_of_intact
+from penstock.checkpoint.tools.state_files import StateOperator, UniqueIds
+from penstock.checkpoint.tools.surgery import is_ahead, offset_of, strangers_in_logs
 from penstock.checkpoint.tools.targets import possible_targets, recorded_partitions
 from penstock.checkpoint.tools.view import CheckpointView
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, MalformedLogError
 
 _SAME = "the same"
 _IGNORES = "ignores it"
@@ -32,21 +33,27 @@ def check_checksums(view: CheckpointView) -> Iterator[Finding]:
         file = file_of(twin)
         if not file.exists():
             yield _orphan(view, file, twin)
-        elif (why := disagreement(file, twin)) is not None:
+        elif (why := _disagreement(file, twin)) is not None:
             yield _disagreeing(view, file, twin, why)
+
+
+def _disagreement(file: CheckpointPath, twin: CheckpointPath) -> str | None:
+    """As `disagreement`, but None if one of the files may not be read: if it matters, the checks
+    that need its content report it."""
+    with suppress(PermissionError):
+        return disagreement(file, twin)
+    return None
 
 
 def _named(view: CheckpointView, is_wanted: Callable[[str], bool]) -> list[CheckpointPath]:
     """The files at any depth with a name of some form, except Penstock's own."""
-    return sorted(
-        path
-        for path in files_below(view.root)
-        if is_wanted(path.name) and OWN_DIRECTORY not in path.relative_to(view.root).parts
-    )
+    return sorted(path for path in view.files() if is_wanted(path.name))
 
 
 def _removal(path: CheckpointPath) -> str:
-    return f"remove {path}" if isinstance(path, StorePath) else f"rm {path}"
+    if isinstance(path, StorePath):
+        return f"remove {path}"
+    return command_line("rm", "-r", path) if path.is_dir() else command_line("rm", path)
 
 
 def _orphan(view: CheckpointView, file: CheckpointPath, twin: CheckpointPath) -> Finding:
@@ -105,10 +112,13 @@ def check_state(view: CheckpointView) -> Iterator[Finding]:
     commit = view.commits.entries.get(version - 1)
     ids = commit.state_unique_ids if commit else None
     partitions = recorded_partitions(entry) if entry else None
+    absent = view.state.absent(ids) if version > 0 else []
+    for place in absent:
+        yield _missing_state(view, _provider_of(view, ids), version, [place])
     for operator in view.state.operators:
         missing = operator.missing(version, partitions, ids)
         if missing:
-            yield _missing_state(view, operator, version, missing)
+            yield _missing_state(view, operator.provider, version, missing)
         else:
             yield from _missing_tables(view, operator, version)
     ahead = view.state.complete_beyond(version + 1 if view.is_planned else version)
@@ -128,21 +138,31 @@ def check_state(view: CheckpointView) -> Iterator[Finding]:
 
 def _state_before_first_batch(view: CheckpointView) -> Iterator[Finding]:
     if not view.state.is_empty:
-        message = f"The checkpoint location {view.root}/state should be empty on batch 0"
+        message = not_empty(view, "state")
         yield Finding(
             Severity.ERROR,
             "state",
             "There is state, but no batch in the offset log.",
-            f"fails: {message}",
+            f"4.1 and newer fail: {message}. Older versions start with batch 0 beside this state",
             f"fails: {message}",
             "restore the offset log, or start over in a new directory",
         )
 
 
+def not_empty(view: CheckpointView, directory: str) -> str:
+    """The error of both engines for a new query in a directory that is not empty."""
+    return f"The checkpoint location {view.root}/{directory} should be empty on batch 0"
+
+
+def _provider_of(view: CheckpointView, ids: UniqueIds | None) -> str:
+    """The provider of the state, all of which has the same one. Only RocksDB has `ids`."""
+    return "RocksDB" if ids else view.state.operators[-1].provider
+
+
 def _missing_state(
-    view: CheckpointView, operator: StateOperator, version: int, missing: list[str]
+    view: CheckpointView, provider: str, version: int, missing: list[str]
 ) -> Finding:
-    if operator.provider == "RocksDB":
+    if provider == "RocksDB":
         error = "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] Error reading streaming"
         message = f"{error} state file of .../{version}... does not exist"
     else:
@@ -151,7 +171,7 @@ def _missing_state(
     targets = [t for t in possible_targets(view) if t < version - 1]
     remedy = "restore the files from a backup"
     if targets:
-        remedy += f", or penstock checkpoint rewind {view.root} --to {targets[-1]}"
+        remedy += f", or {checkpoint_command('rewind', view.root, '--to', targets[-1])}"
     more = f" and {len(missing) - 1} more stores" if len(missing) > 1 else ""
     return Finding(
         Severity.ERROR,
@@ -201,17 +221,40 @@ def _lost_tables(path: CheckpointPath, directory: CheckpointPath) -> str | None:
 def _rewind_to_newest(view: CheckpointView) -> str:
     committed = view.next_batch - 1
     if committed in possible_targets(view):
-        return f"penstock checkpoint rewind {view.root} --to {committed} --yes removes them"
+        command = checkpoint_command("rewind", view.root, "--to", committed, "--yes")
+        return f"{command} removes them"
     return "restore the log entries from a backup"
 
 
-def check_schema_paths(view: CheckpointView) -> Iterator[Finding]:
-    """The schema files in operator metadata, which have full paths, are in this checkpoint."""
-    for path in schema_paths.metadata_files(view.root):
-        uris = schema_paths.schema_uris(path.read_text(errors="replace"))
+def check_operator_metadata(view: CheckpointView) -> Iterator[Finding]:
+    """The metadata of the operators can be parsed, and the schema files in them, which have full
+    paths, are in this checkpoint."""
+    first = sorted(view.root.glob("state/*/_metadata/metadata"))
+    for path in (*first, *schema_paths.metadata_files(view.root)):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            schema_paths.parse_metadata(text)
+        except (MalformedLogError, OSError) as exc:
+            yield _damaged_metadata(view, path, exc)
+            continue
+        uris = schema_paths.schema_uris(text)
         outside = [uri for uri in uris if not schema_paths.is_inside(uri, view.root)]
         if outside:
             yield _outside(view, path, outside[0])
+
+
+def _damaged_metadata(
+    view: CheckpointView, path: CheckpointPath, error: MalformedLogError | OSError
+) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        view.relative(path),
+        str(error),
+        "does not compare the operators with those of the query, and warns: Error reading metadata "
+        "path for stateful operator. transformWithState may not find the schema of its state",
+        _SAME,
+        remedy_of_intact(error, path) or "restore the file from a backup",
+    )
 
 
 def _outside(view: CheckpointView, path: CheckpointPath, uri: str) -> Finding:
@@ -238,25 +281,43 @@ def check_file_sources(view: CheckpointView) -> Iterator[Finding]:
     for directory in (view.root / "sources" / name for name in entry.source_names):
         log = CompactibleLog.scan(directory)
         end = log_offset(offset_of(entry, directory.name))
-        if end is None or (log.files and not log.is_file_log):
+        if end is None or (log.files and not _is_file_log(log)):
             continue
         start = log_offset(offset_of(before, directory.name) if before else None)
         first = end if start is None else start + 1
-        unread = {n for n in range(first, end + 1) if n not in log.files}
-        for number in sorted({*log.missing_up_to(log.newest), *unread}):
-            yield _missing_entry(view, directory, number)
+        missing = log.missing_up_to(log.newest)
+        # A gap in what the batch reads is within one of these or outside of all of them.
+        missing += [
+            gap
+            for gap in log.gaps(range(first, end + 1))
+            if not any(gap.start in other for other in missing)
+        ]
+        for gap in missing:
+            yield _missing_entries(view, directory, gap)
         for number in log.files:
             try:
-                log.entry_lines(number)
-            except CheckpointError as exc:
+                log.entries(number)
+            except (CheckpointError, OSError) as exc:
+                intact = remedy_of_intact(exc, log.files[number])
+                problem = "is truncated or damaged" if intact is None else "cannot be read"
                 yield Finding(
                     Severity.ERROR,
                     view.relative(log.files[number]),
-                    f"The source's log entry is truncated or damaged: {exc}",
-                    "fails when the source starts: Incomplete log file, or a JSON error",
+                    f"The source's log entry {problem}: {exc}",
+                    "fails when the source starts: Incomplete log file, or a JSON error"
+                    if intact is None
+                    else "fails too, if it cannot read the file either",
                     _SAME,
-                    _newest_entry_remedy(log, number, end),
+                    intact or _newest_entry_remedy(log, number, end),
                 )
+
+
+def _is_file_log(log: CompactibleLog) -> bool:
+    """As `is_file_log`; True if no file can be read: each of them is then reported."""
+    try:
+        return log.is_file_log
+    except OSError:
+        return True
 
 
 def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
@@ -270,11 +331,11 @@ def check_planned_files(view: CheckpointView) -> Iterator[Finding]:
         log = CompactibleLog.scan(directory)
         end = log_offset(offset_of(entry, directory.name))
         start = log_offset(offset_of(before, directory.name) if before else None)
-        if end is None or start is None or not log.is_file_log:
+        if end is None or start is None or not _is_file_log(log):
             continue
         try:
             planned = log.entries_between(start, end)
-        except CheckpointError:
+        except (CheckpointError, OSError):
             continue  # reported by check_file_sources
         paths = [path for file in planned if (path := _local_path(str(file.get("path"))))]
         lost = [path for path in paths if not path.exists()]
@@ -302,13 +363,14 @@ def _lost_input(
     )
 
 
-def _missing_entry(view: CheckpointView, directory: CheckpointPath, number: int) -> Finding:
-    path = directory / str(number)
+def _missing_entries(view: CheckpointView, directory: CheckpointPath, gap: range) -> Finding:
+    path = directory / str(gap.start)
+    several = f" So are those up to {gap[-1]}." if len(gap) > 1 else ""
     return Finding(
         Severity.ERROR,
         view.relative(path),
-        "An entry of the file source's log is missing.",
-        f"fails: {path} doesn't exist, or batches ({number}) don't exist",
+        f"An entry of the file source's log is missing.{several}",
+        f"fails: {path} doesn't exist, or batches ({gap.start}) don't exist",
         _SAME,
         "restore the file from a backup",
     )
@@ -321,8 +383,20 @@ def _newest_entry_remedy(log: CompactibleLog, number: int, end: int) -> str:
 
 
 def check_leftovers(view: CheckpointView) -> Iterator[Finding]:
-    """Temporary files of writes that were interrupted."""
+    """Temporary files of writes that were interrupted, and what keeps Spark from starting."""
+    strangers = strangers_in_logs(view) if view.newest_batch is None else []
+    for path in strangers:
+        yield Finding(
+            Severity.WARNING,
+            view.relative(path),
+            "It is no entry of the log, and the offset log is empty.",
+            f"4.1 and newer fail: {not_empty(view, path.parent.name)}. Older versions ignore it",
+            _IGNORES,
+            f"{_removal(path)} while no query runs",
+        )
     for path in _named(view, lambda name: name.endswith(".tmp")):
+        if path in strangers:
+            continue
         yield Finding(
             Severity.INFO,
             view.relative(path),

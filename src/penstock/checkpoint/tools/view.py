@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from penstock.checkpoint.commit_log import CommitMetadata
 from penstock.checkpoint.directory import CheckpointDirectory
+from penstock.checkpoint.file_numbers import file_number
 from penstock.checkpoint.metadata_log import MetadataLog
 from penstock.checkpoint.offset_seq import OffsetSeq
-from penstock.checkpoint.paths import CheckpointPath, is_below
+from penstock.checkpoint.paths import CheckpointPath, files_below, is_below
 from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.stream_metadata import StreamMetadata
 from penstock.checkpoint.tools.locations import NO_OPTIONS, files_at, location_of
@@ -20,7 +21,7 @@ from penstock.errors import CheckpointError, MissingBatchError
 
 T = TypeVar("T")
 
-_PARTS = ("metadata", "offsets", "commits", "state", "sources")
+PARTS = ("metadata", "offsets", "commits", "state", "sources")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class LogContent(Generic[T]):
     """The readable entries of a log, and the errors of the others."""
 
     entries: dict[int, T]
-    failures: dict[int, str]
+    failures: dict[int, CheckpointError | OSError]
 
     @property
     def ids(self) -> list[int]:
@@ -38,6 +39,11 @@ class LogContent(Generic[T]):
     @property
     def newest(self) -> int | None:
         return max(self.ids, default=None)
+
+    def problem(self, batch_id: int) -> str | None:
+        """The error of an entry that cannot be read, in one line; None for another entry."""
+        error = self.failures.get(batch_id)
+        return None if error is None else str(error).partition("\n")[0]
 
 
 class CheckpointView:
@@ -54,9 +60,9 @@ class CheckpointView:
         if not self.root.is_dir():
             what = "nothing below" if isinstance(self.root, StorePath) else "no directory"
             raise CheckpointError(f"There is {what} {self.root}.")
-        if not any((self.root / part).exists() for part in _PARTS):
+        if not any((self.root / part).exists() for part in PARTS):
             raise CheckpointError(
-                f"{self.root} is not a checkpoint: it has none of {', '.join(_PARTS)}."
+                f"{self.root} is not a checkpoint: it has none of {', '.join(PARTS)}."
             )
         self.directory = CheckpointDirectory(files_at(self.root))
 
@@ -114,21 +120,32 @@ class CheckpointView:
         """A path relative to the checkpoint, for reports; absolute if it is outside."""
         return path.relative_to(self.root).as_posix() if is_below(path, self.root) else str(path)
 
+    def files(self) -> Iterator[CheckpointPath]:
+        """The files in the root, and at any depth in the parts of the checkpoint.
+
+        Other directories are not read: a checkpoint that is the root of a volume has `lost+found`.
+        """
+        yield from (path for path in self.root.iterdir() if path.is_file())
+        for part in (self.root / name for name in PARTS):
+            if part.is_dir():
+                yield from files_below(part)
+
     def _read_ahead(self, log: str) -> None:
         """Read the entries of a log at the same time, if every read is a request."""
         if isinstance(self.root, StorePath):
             names = self.root.tree.list_names(log)
-            self.root.tree.read_ahead(f"{log}/{name}" for name in names if name.isdigit())
+            entries = [name for name in names if file_number(name) is not None]
+            self.root.tree.read_ahead(f"{log}/{name}" for name in entries)
 
 
 def _read_log(log: MetadataLog[T]) -> LogContent[T]:
     entries: dict[int, T] = {}
-    failures: dict[int, str] = {}
+    failures: dict[int, CheckpointError | OSError] = {}
     for batch_id in log.list_batches():
         try:
             entry = log.get(batch_id)
         except (CheckpointError, OSError) as exc:
-            failures[batch_id] = str(exc).partition("\n")[0]
+            failures[batch_id] = exc
             continue
         if entry is not None:
             entries[batch_id] = entry
@@ -138,6 +155,7 @@ def _read_log(log: MetadataLog[T]) -> LogContent[T]:
 def _entry(log: LogContent[T], batch_id: int, path: str) -> T:
     if batch_id in log.entries:
         return log.entries[batch_id]
-    if batch_id in log.failures:
-        raise CheckpointError(log.failures[batch_id])
+    problem = log.problem(batch_id)
+    if problem is not None:
+        raise CheckpointError(problem) from log.failures[batch_id]
     raise MissingBatchError(f"batch {batch_id} doesn't exist: there is no {path}.")

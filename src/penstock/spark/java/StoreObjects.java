@@ -77,13 +77,20 @@ public class StoreObjects {
     }
 
     /** One record: the names of the objects directly below a directory. */
-    public String list(String directory) throws IOException {
+    public String list(String directory) throws IOException { return children(directory, false); }
+
+    /** One record: the names of the directories directly below a directory. */
+    public String listDirectories(String directory) throws IOException {
+        return children(directory, true);
+    }
+
+    private String children(String directory, boolean ofDirectories) throws IOException {
         Records names = new Records();
         try {
             RemoteIterator statuses = files.listStatusIterator(new Path(root, directory));
             while (statuses.hasNext()) {
                 FileStatus status = (FileStatus) statuses.next();
-                if (status.isFile()) {
+                if (status.isDirectory() == ofDirectories) {
                     names.add(status.getPath().getName());
                 }
             }

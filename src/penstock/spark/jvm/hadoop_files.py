@@ -82,6 +82,9 @@ class HadoopFiles(CheckpointFiles):
     def list_names(self, directory: str) -> list[str]:
         return [str(s.getPath().getName()) for s in self._statuses(directory) if s.isFile()]
 
+    def list_directories(self, directory: str) -> list[str]:
+        return [str(s.getPath().getName()) for s in self._statuses(directory) if s.isDirectory()]
+
     def is_empty(self, directory: str) -> bool:
         return not self._statuses(directory)
 

@@ -77,6 +77,10 @@ class HadoopStore(ObjectStore):
         with self._errors(directory):
             return fields_of(str(self._objects.list(directory)))
 
+    def list_directories(self, directory: str) -> list[str]:
+        with self._errors(directory):
+            return fields_of(str(self._objects.listDirectories(directory)))
+
     def is_empty(self, directory: str) -> bool:
         with self._errors(directory):
             return bool(self._objects.isEmpty(directory))

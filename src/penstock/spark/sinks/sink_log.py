@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.checkpoint.file_numbers import file_number
 from penstock.spark.jvm.hadoop_files import HadoopFiles
 from penstock.spark.session.stream_session import SparkStreamSession
 from penstock.spark.sinks.batch_sinks import SparkSink
@@ -23,5 +24,5 @@ def latest_batch_of(sink: SparkSink, session: SparkStreamSession) -> int | None:
         return None
     path = sink.description.removeprefix(_DESCRIPTION).removesuffix("]")
     names = HadoopFiles(session.jvm, path, session.hadoop_conf()).list_names(_LOG)
-    numbers = [name.removesuffix(_COMPACT) for name in names]
-    return max((int(number) for number in numbers if number.isdigit()), default=None)
+    numbers = [file_number(name.removesuffix(_COMPACT)) for name in names]
+    return max((number for number in numbers if number is not None), default=None)
