@@ -18,6 +18,7 @@
     │   ├── CheckpointInUseError        a command on a checkpoint that a query may be using
     │   └── SurgeryRefusedError         a command that would lose data or break the checkpoint
     ├── ExecutionError                  the engine cannot run what it was given
+    │   ├── InvalidSettingError         a setting of Spark has a value that the engine cannot use
     │   ├── UnknownTriggerError         also a TypeError
     │   ├── UnknownSinkError
     │   ├── InvalidBatchError           a source returned something else than the data of one batch
@@ -157,6 +158,12 @@ class SurgeryRefusedError(CheckpointError):
 
 class ExecutionError(PenstockError):
     """The engine cannot run what it was given."""
+
+
+class InvalidSettingError(ExecutionError):
+    """A setting of Spark has a value that the engine cannot use. Nothing was written."""
+
+    pyspark_class = "IllegalArgumentException"
 
 
 class UnknownTriggerError(ExecutionError, TypeError):

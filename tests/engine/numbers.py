@@ -185,7 +185,6 @@ class NumberPlan(QueryPlan):
         self.counts_rows = True
         self.has_state = False
         self.resumed_after: CommitMetadata | None = None
-        self.forgotten_before: list[int] = []
         self.on_run: Callable[[], None] = lambda: None
         self.many: Sequence[NamedSink] = ()
         self.written: dict[str, dict[int, list[int]]] = {}
@@ -254,9 +253,6 @@ class NumberPlan(QueryPlan):
 
     def resume_after_commit(self, commit: CommitMetadata) -> None:
         self.resumed_after = commit
-
-    def forget_before(self, batch_id: int) -> None:
-        self.forgotten_before.append(batch_id)
 
     def __str__(self) -> str:
         return f"NumberPlan over {', '.join(map(str, self._sources))}"

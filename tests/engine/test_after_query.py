@@ -98,6 +98,20 @@ def test_the_first_batch_is_due_at_once_and_the_others_after_a_commit() -> None:
     assert query.execution.failure is None
 
 
+def test_all_that_is_available_is_processed_while_the_other_query_is_idle() -> None:
+    world, leader = World(), Leader()
+    world.add_stream("a", range(5), Abilities(admission_control=True, limit=ReadMaxRows(2)))
+    query = Following(world, leader)
+    query.execution.start()
+    query.wait_for_batch(0)
+    waiting = threading.Thread(target=query.execution.process_all_available, daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()
+    assert world.plan.output == {0: [0, 1], 1: [2, 3], 2: [4]}
+    query.execution.stop()
+
+
 def test_commits_during_a_batch_are_one_batch_after_it() -> None:
     world, leader = World(), Leader()
     source = world.add_source("a", [1])

@@ -82,7 +82,7 @@ class Kafka(MicroBatchStream):
         return at(self._first)
 
     def latest_offset(self, start: Offset | None, limit: ReadLimit) -> Offset | None:
-        return start
+        raise AssertionError("the broker is asked for offsets")
 
     def get_batch(self, start: Offset | None, end: Offset) -> object:
         raise NotImplementedError
@@ -185,6 +185,20 @@ def test_kafka_is_split_by_records(start: Any) -> None:
     assert part.unit == "record"
     ends = [piece_end["clicks"] for _, piece_end in ranges(part)]
     assert ends == [{"0": 11, "1": n} for n in (7, 8, 9, 10)]
+
+
+@pytest.mark.parametrize("start", [None, {"clicks": {"0": 10, "1": 7}}])
+def test_one_record_of_kafka_is_the_smallest_part(start: Any) -> None:
+    stream = Kafka({"clicks": {"0": 10, "1": 7}})
+    one = at({"clicks": {"0": 10, "1": 8}})
+    part = OffsetsPart(stream, None if start is None else at(start), one)
+    assert (part.size, part.is_smallest, part.halves()) == (1, True, None)
+
+
+def test_a_first_batch_up_to_the_initial_offset_cannot_be_split() -> None:
+    first = {"clicks": {"0": 10, "1": 7}}
+    part = OffsetsPart(Kafka(first), None, at(first))
+    assert (part.size, part.halves()) == (0, None)
 
 
 def part_of(source: DataStream, start: int, end: int) -> OffsetsPart:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.checkpoint.sink_entries import SinkNames
+from penstock.engine.faults import FaultPoint
 from penstock.engine.named_sinks import NamedSink, SinkStatus
 from penstock.engine.triggers import AvailableNowTrigger
 from penstock.errors import (
@@ -16,7 +17,7 @@ from penstock.errors import (
     StreamFailedError,
 )
 from tests.engine.sink_worlds import crash, entries, failing, fails, run, world_of
-from tests.engine.world import PATIENCE, World
+from tests.engine.world import PATIENCE, RecordingFaults, StrikeError, World
 from tests.memory_world.files import MemoryFiles
 
 # The names.
@@ -47,6 +48,28 @@ def test_a_sink_that_is_added_does_not_get_the_planned_batch() -> None:
     assert outcome.status is SinkStatus.NOT_DUE
     later = run(world_of("lake", "alerts", "new", files=files, rows=3))
     assert later.plan.written == {name: {1: [2]} for name in ("lake", "alerts", "new")}
+
+
+@pytest.mark.parametrize("point", [FaultPoint.AFTER_OFFSET_LOG, FaultPoint.BEFORE_NAMED_SINK])
+def test_a_sink_that_is_added_gets_the_planned_batch_if_that_is_planned_anew(
+    point: FaultPoint,
+) -> None:
+    files = crash("lake", "alerts", down=["lake"])
+    added = world_of("lake", "alerts", "new", files=files)
+    added.plan.on_write = failing("lake")
+    fails(added, SinkFailedError)
+    files.delete("offsets/0")
+    fails(
+        world_of("lake", "alerts", "new", files=files, rows=4),
+        StrikeError,
+        RecordingFaults((point, 0)),
+    )
+    world = run(world_of("lake", "alerts", "new", files=files, rows=4))
+    assert world.plan.written == {name: {0: [0, 1, 2, 3]} for name in ("lake", "alerts", "new")}
+    assert names_of(world)[1:] == [
+        SinkNames(1, ("lake", "alerts", "new")),
+        SinkNames(0, ("lake", "alerts", "new")),
+    ]
 
 
 def test_a_sink_that_is_gone_is_forgotten_with_a_warning(

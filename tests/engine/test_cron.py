@@ -71,6 +71,46 @@ def test_a_time_zone_has_its_daylight_saving_time() -> None:
     assert times(trigger, at("2026-10-24T12:00"), 2) == ["10-25 00:30", "10-26 01:30"]
 
 
+def test_an_expression_with_seconds_has_daylight_saving_time_too() -> None:
+    trigger = Cron("15 30 2 * * *", tz="Europe/Paris")
+    days = ["2026-03-28", "2026-03-30", "2026-10-24", "2026-10-26"]
+    spring, after, autumn, last = (at(f"{day}T02:30:15", "Europe/Paris") for day in days)
+    assert trigger.next_time(spring) == at("2026-03-29T01:00:15")
+    assert trigger.next_time(at("2026-03-29T01:00:15")) == after
+    assert trigger.next_time(autumn) == at("2026-10-25T00:30:15")
+    assert trigger.next_time(at("2026-10-25T00:30:15")) == last
+
+
+def test_every_second_is_real_time() -> None:
+    trigger = Cron("*/30 * * * * *", tz="Europe/Paris")
+    for hour in range(4):  # of UTC: two of them are 02:00 to 03:00 in Paris
+        now = at(f"2026-10-25T{hour:02}:00:00")
+        assert trigger.next_time(now) == now + 30_000
+
+
+@pytest.mark.parametrize("expression", ["30 2 * * *", "0 30 2 * * *"])
+def test_a_time_is_not_due_again_in_the_hour_that_is_repeated(expression: str) -> None:
+    trigger = Cron(expression, tz="Europe/Paris")
+    again = at("2026-10-25T01:10:00")  # 02:10 in Paris, for the second time
+    assert trigger.next_time(again) == at("2026-10-26T01:30:00")
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["30 2 * * *", "0 30 2 * * *", "0 1-3 * * *", "*/7 2 * * *", "5 * * * * *"]),
+    st.sampled_from(["Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/Havana"]),
+    st.integers(at("2026-01-01"), at("2027-01-01")),
+)
+def test_the_next_time_is_after_now_and_before_that_of_any_later_time(
+    expression: str, tz: str, now: int
+) -> None:
+    trigger = Cron(expression, tz)
+    due = trigger.next_time(now)
+    assert now < due
+    assert trigger.next_time(due - 1) == due
+    assert trigger.next_time((now + due) // 2) == due
+
+
 def test_a_time_zone_may_be_an_object() -> None:
     assert (
         repr(Cron("0 3 * * *", tz=ZoneInfo("Asia/Tokyo"))) == "Cron('0 3 * * *', tz='Asia/Tokyo')"
@@ -157,6 +197,19 @@ def test_a_clock_that_is_set_back_does_not_start_a_batch_early() -> None:
 
     executor_of(clock).execute(run)
     assert started == [MINUTE]
+
+
+def test_the_first_batch_of_a_retry_is_due_at_once() -> None:
+    clock = ManualClock(30_000)
+    started: list[int] = []
+
+    def run() -> bool:
+        started.append(clock.now_ms)
+        return len(started) < 2
+
+    surroundings = Surroundings(clock, threading.Event(), started_ms=30_000, is_retry=True)
+    CronExecutor(Cron("* * * * *").next_time, surroundings).execute(run)
+    assert started == [30_000, MINUTE]
 
 
 def test_a_query_runs_at_the_times_and_stops_at_once() -> None:

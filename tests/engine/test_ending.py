@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from penstock.engine.events import (
     QueryProgressEvent,
     QueryTerminatedEvent,
 )
+from penstock.engine.faults import FaultPoint
 from penstock.engine.run_state import State
 from penstock.engine.seam import QueryIdentity, QueryPlan
 from penstock.engine.settings import Settings
@@ -25,8 +27,9 @@ from penstock.engine.triggers import (
     Surroundings,
     Trigger,
 )
-from penstock.errors import StreamFailedError
-from tests.engine.world import ENDING, PATIENCE, World, failing
+from penstock.errors import StoppedError, StreamFailedError
+from tests.engine.sink_worlds import world_of
+from tests.engine.world import ENDING, PATIENCE, RecordingFaults, World, failing
 from tests.memory_world.files import MemoryFiles
 from tests.memory_world.sources import Abilities
 
@@ -74,6 +77,20 @@ def test_a_failure_is_raised_with_its_cause_and_offsets(caplog: pytest.LogCaptur
     assert f"Query {identity} terminated with error" in caplog.text
 
 
+@pytest.mark.parametrize("sinks", [(), ("lake", "alerts")])
+def test_an_error_that_is_its_own_cause_is_a_failure(sinks: Sequence[str]) -> None:
+    world = world_of(*sinks)
+
+    def raise_from_itself(sink: str = "") -> None:
+        try:
+            failing()
+        except RuntimeError as error:
+            raise error from error
+
+    world.plan.on_run = world.plan.on_write = raise_from_itself
+    assert "boom" in str(failed(world.query()))
+
+
 def test_a_failure_is_posted_to_listeners_and_resources_are_released() -> None:
     world = World()
     world.add_source("a", range(3))
@@ -90,6 +107,86 @@ def test_a_failure_is_posted_to_listeners_and_resources_are_released() -> None:
     assert world.calls[-4:] == ENDING
     assert world.checkpoint.offset_log.list_batches() == [0]
     assert world.checkpoint.commit_log.list_batches() == []
+
+
+@pytest.mark.parametrize(
+    ("point", "batch_id"),
+    [
+        (FaultPoint.BEFORE_LATEST_OFFSET, None),
+        (FaultPoint.BEFORE_OFFSET_LOG, None),
+        (FaultPoint.AFTER_OFFSET_LOG, 1),
+        (FaultPoint.BEFORE_SOURCE_COMMIT, 1),
+        (FaultPoint.AFTER_SOURCE_COMMIT, 1),
+        (FaultPoint.AFTER_SINK, 1),
+    ],
+)
+def test_a_failure_has_the_id_of_its_batch_if_that_is_planned(
+    point: FaultPoint, batch_id: int | None
+) -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    query = world.query(faults=RecordingFaults((point, 1)))
+    world.plan.on_run = lambda: source.rows.append(3)
+    failure = failed(query)
+    assert failure.batch_id == batch_id
+    planned = [0] if batch_id is None else [0, 1]
+    assert world.checkpoint.offset_log.list_batches() == planned
+
+
+@pytest.mark.parametrize("step", ["error_class", "translated", "error_message", "describe_error"])
+def test_a_failure_is_reported_even_if_a_step_of_describing_it_fails(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For example because the JVM has exited."""
+    world = World()
+    world.add_source("a", range(3))
+    world.plan.on_run = failing
+    query = world.query()
+    monkeypatch.setattr(world.session, step, lambda error: failing("no answer"))
+    failure = failed(query)
+    assert "terminated with exception: RuntimeError: boom" in str(failure)
+    assert query.reporter.status.message == "Terminated with exception: RuntimeError: boom"
+    last = world.session.events[-1]
+    assert isinstance(last, QueryTerminatedEvent)
+    assert "RuntimeError: boom" in str(last.exception)
+    assert "An error could not be described completely" in caplog.text
+
+
+def test_a_failure_is_reported_even_if_a_source_cannot_be_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    first = world.add_source("a", range(3))
+    world.add_source("b", range(3))
+    first.on_stop = failing
+
+    def lose_the_connection() -> None:
+        monkeypatch.setattr(type(first), "__str__", lambda source: failing("no connection"))
+        failing()
+
+    world.plan.on_run = lose_the_connection
+    failure = failed(world.query())
+    assert "RuntimeError: boom" in str(failure)
+    assert "which cannot be shown: RuntimeError('no connection')" in failure.debug
+    assert failure.end_offset == "[2, 2]"
+    assert "b.stop" in world.calls
+
+
+def test_an_error_that_cannot_be_classified_during_a_stop_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.add_source("a", range(3))
+    query = world.query()
+
+    def stop_and_fail() -> None:
+        with contextlib.suppress(StoppedError):
+            query.stop()
+        raise ValueError("unrelated")
+
+    world.plan.on_run = stop_and_fail
+    monkeypatch.setattr(world.session, "is_interruption", lambda error: failing("no answer"))
+    assert "unrelated" in str(failed(query))
 
 
 def test_the_terminated_event_of_a_successful_query_has_no_exception() -> None:

@@ -159,3 +159,20 @@ def test_a_failing_query_logs_no_secrets(caplog: pytest.LogCaptureFixture) -> No
         query.await_termination(PATIENCE)
     assert f"refused: password={REDACTED}" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_a_record_that_cannot_be_formatted_does_not_fail_its_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise AttributeError("response")
+
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # of the handlers
+    install_record_factory()
+    logger = logging.getLogger("penstock.engine")
+    logger.propagate = False
+    try:
+        logger.warning("failed: %s", Unprintable())
+    finally:
+        logger.propagate = True

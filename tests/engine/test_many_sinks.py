@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -13,10 +14,12 @@ from penstock.engine.triggers import AvailableNowTrigger, ManualTrigger
 from penstock.errors import (
     ConcurrentUpdateError,
     SinkFailedError,
+    StreamFailedError,
 )
 from tests.engine.sink_worlds import calls_of, crash, entries, failing, fails, run, world_of
 from tests.engine.world import PATIENCE, RecordingFaults, StrikeError
 from tests.memory_world.files import MemoryFiles
+from tests.memory_world.session import InterruptedCallError
 
 # One run.
 
@@ -181,6 +184,32 @@ def test_after_its_last_attempt_the_sink_has_failed() -> None:
     assert text == "Sink lake failed in batch 0 after 3 attempts: OSError: lake is down"
 
 
+def test_a_sink_that_times_out_is_called_again() -> None:
+    """It may raise the same error as one that a stop has interrupted."""
+    world = world_of(NamedSink("lake", retries=1, backoff=0))
+    errors = [InterruptedCallError("read timed out")]
+
+    def time_out(name: str) -> None:
+        if errors:
+            raise errors.pop()
+
+    world.plan.on_write = time_out
+    run(world)
+    assert calls_of(world).count("lake.write 0") == 2
+
+
+def test_a_sink_that_times_out_in_its_last_attempt_has_failed() -> None:
+    world = world_of(*(NamedSink(name, parallel=True) for name in ("lake", "alerts")))
+
+    def time_out(name: str) -> None:
+        raise InterruptedCallError("read timed out") if name == "alerts" else OSError("down")
+
+    world.plan.on_write = time_out
+    text = fails(world, SinkFailedError)
+    assert "Sink lake failed in batch 0: OSError: down" in text
+    assert "Sink alerts failed in batch 0: InterruptedCallError: read timed out" in text
+
+
 # Parallel sinks.
 
 
@@ -211,9 +240,13 @@ def test_the_others_finish_when_a_parallel_sink_fails() -> None:
 def test_a_sink_may_stop_the_query_and_the_others_keep_what_they_have(parallel: bool) -> None:
     world = world_of("lake", NamedSink("alerts", parallel=parallel, retries=3))
     query = world.query(AvailableNowTrigger())
+    lake_is_called = threading.Event()
 
     def stop(name: str) -> None:
-        if name == "alerts":
+        if name == "lake":
+            lake_is_called.set()
+        else:
+            assert lake_is_called.wait(PATIENCE)
             query.stop()
 
     world.plan.on_write = stop
@@ -222,3 +255,103 @@ def test_a_sink_may_stop_the_query_and_the_others_keep_what_they_have(parallel: 
     assert query.failure is None
     assert world.checkpoint.commit_log.list_batches() == []
     assert [entries(world, name) for name in ("lake", "alerts")] == [[0], []]
+
+
+@pytest.mark.parametrize("expected", [SinkFailedError, ConcurrentUpdateError])
+def test_a_stop_in_one_sink_does_not_hide_what_another_finds(
+    expected: type[BaseException],
+) -> None:
+    world = world_of(*(NamedSink(name, parallel=True) for name in ("stopping", "failing")))
+    query = world.query(AvailableNowTrigger())
+    failing_is_called = threading.Event()
+
+    def stop_or_fail(name: str) -> None:
+        if name == "stopping":
+            assert failing_is_called.wait(PATIENCE)
+            query.stop()
+        failing_is_called.set()
+        assert query.life.terminating.wait(PATIENCE)
+        if expected is SinkFailedError:
+            raise OSError("down")
+        world.files.create_if_absent(".penstock/sinks/failing/0", b"v1\n{}")
+
+    world.plan.on_write = stop_or_fail
+    query.start()
+    with pytest.raises(StreamFailedError) as caught:
+        query.await_termination(PATIENCE)
+    assert isinstance(caught.value.__cause__, expected)
+
+
+@pytest.mark.parametrize("graceful", [False, True])
+def test_after_a_stop_no_other_sink_is_called_unless_it_is_graceful(graceful: bool) -> None:
+    world = world_of("a", "b", NamedSink("c", retries=3))
+    query = world.query(AvailableNowTrigger())
+    gate = world.gate(interruptible=False)
+    world.plan.on_write = lambda name: gate()
+    query.start()
+    gate.wait_entered()
+    stopping = threading.Thread(target=lambda: query.stop(graceful=graceful))
+    stopping.start()
+    assert (query.life.stopping if graceful else query.life.terminating).wait(PATIENCE)
+    gate.open()
+    stopping.join(PATIENCE)
+    assert query.failure is None
+    assert [entries(world, name) for name in "abc"] == (
+        [[0], [0], [0]] if graceful else [[0], [], []]
+    )
+    assert world.checkpoint.commit_log.list_batches() == ([0] if graceful else [])
+    files = world.files
+    assert isinstance(files, MemoryFiles)
+    again = run(world_of("a", "b", "c", files=files))
+    assert sorted(again.plan.written) == ([] if graceful else ["b", "c"])
+
+
+class _NoThread(threading.Thread):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_if_a_thread_cannot_start_the_sinks_that_write_already_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_of("a", *(NamedSink(name, parallel=True) for name in ("b", "c", "d")))
+    create = world.session.create_sink_thread
+    together = threading.Barrier(3, timeout=PATIENCE)
+
+    def create_unless_c(target: Callable[[], None], sink: str) -> threading.Thread:
+        return _NoThread() if sink == "c" else create(target, sink)
+
+    def meet(name: str) -> None:
+        together.wait()
+
+    monkeypatch.setattr(world.session, "create_sink_thread", create_unless_c)
+    world.plan.on_write = meet
+    text = fails(world, SinkFailedError)
+    assert text == (
+        "Sink c failed in batch 0 after 0 attempts: RuntimeError: can't start new thread\n"
+        "Finished, and not called again for this batch: a, b, d."
+    )
+    assert calls_of(world)[-1] == "plan.release 0"
+    assert [entries(world, name) for name in "abcd"] == [[0], [0], [], [0]]
+
+
+def test_a_thread_that_ends_before_it_calls_its_sink_is_a_failure_of_the_sink(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_of("a", NamedSink("b", parallel=True))
+
+    def fail_first() -> None:
+        raise ConnectionError("no session")
+
+    def create(target: Callable[[], None], sink: str) -> threading.Thread:
+        return threading.Thread(target=fail_first)
+
+    monkeypatch.setattr(world.session, "create_sink_thread", create)
+    query = world.query(AvailableNowTrigger())
+    query.start()
+    with pytest.raises(StreamFailedError, match="Sink b failed in batch 0 after 0") as caught:
+        query.await_termination(PATIENCE)
+    failure = caught.value.__cause__
+    assert isinstance(failure, SinkFailedError)
+    assert isinstance(failure.__cause__, ConnectionError)
+    assert entries(world, "a") == [0]

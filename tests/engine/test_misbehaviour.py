@@ -73,7 +73,6 @@ CALLS: list[tuple[type, str]] = [
     (NumberStream, "commit"),
     (NumberStream, "metrics"),
     (NumberPlan, "prepare"),
-    (NumberPlan, "forget_before"),
     (NumberPlan, "resume_after_commit"),
     (NumberBatch, "run"),
     (NumberBatch, "event_time_stats"),

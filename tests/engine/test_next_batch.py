@@ -265,7 +265,6 @@ def test_the_batch_is_logged_before_the_previous_one_is_committed_to_sources(
     assert construct_next_batch(runtime, context)
     assert logged == [[0, 1]]
     assert world.calls[-1] == "a.commit 2"
-    assert world.plan.forgotten_before == [0]
     assert f"Committed offsets for batch 1. Metadata {context.metadata}" in caplog.text
 
 

@@ -124,6 +124,21 @@ def test_the_limit_does_not_grow_without_a_backlog() -> None:
     assert set(reasons(records)[1:]) == {PaceReason.NO_BACKLOG}
 
 
+def test_batches_stay_near_the_target_when_the_clock_is_set_back() -> None:
+    world = World()
+    world.add_stream("a", range(100_000), abilities())
+
+    def cost(number: int, rows: int) -> float:
+        if number == 6:
+            world.clock.set_back(600_000)
+        return 500 + rows
+
+    records = run(world, cost)
+    assert records[6].batch_duration_ms < 0
+    assert len(records) > 10
+    assert all(abs(p.num_input_rows + 500 - TARGET) < 0.25 * TARGET for p in records[4:-1])
+
+
 def test_progress_has_the_target_the_limit_and_the_reason() -> None:
     world = World()
     world.add_stream("a", range(1500), abilities())
@@ -297,10 +312,10 @@ def record_of(start: str | None, end: str | None, rows: int = 0) -> SourceProgre
     return SourceProgress("s", start, end, None, rows, 0.0, 0.0)
 
 
-def progress_of(duration_ms: int, *sources: SourceProgress) -> StreamingQueryProgress:
+def progress_of(*sources: SourceProgress) -> StreamingQueryProgress:
     world = World()
     world.add_stream("a", range(1), abilities())
-    [made] = run(world, lambda n, rows: duration_ms, pace_ms=None)
+    [made] = run(world, lambda n, rows: 1, pace_ms=None)
     object.__setattr__(made, "sources", list(sources))
     return made
 
@@ -318,7 +333,7 @@ def test_the_records_of_kafka_are_counted_by_offsets(
 ) -> None:
     stream: DataStream = NumberStream("a", range(5), [], abilities())
     pacing = Pacing(TARGET, [UniqueSource(stream, ALL_AVAILABLE, stream)])
-    pacing.observe([stream], progress_of(100, record_of(start, end, rows)))
+    pacing.observe([stream], progress_of(record_of(start, end, rows)), 100)
     assert pacing.states()[stream].reason is reason
 
 
@@ -334,8 +349,8 @@ def test_files_are_counted_in_the_data_of_a_batch() -> None:
     pacing = Pacing(TARGET, [UniqueSource(stream, ReadMaxFiles(100), stream)])
     for files, limit in ((1, 4), (4, 16), (3, 16), (16, 64), (64, 100)):
         pacing.count(stream, files)
-        pacing.observe([stream], progress_of(10, record_of("0", "1")))
+        pacing.observe([stream], progress_of(record_of("0", "1")), 10)
         assert pacing.states()[stream].limit == limit
     pacing.count(stream, 100)
-    pacing.observe([stream], progress_of(40 * TARGET, record_of("0", "1")))
+    pacing.observe([stream], progress_of(record_of("0", "1")), 40 * TARGET)
     assert pacing.states()[stream].limit == 2

@@ -15,8 +15,10 @@ from penstock.engine.progress import QUARANTINED_PARTS
 from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.read_limit import ReadMaxRows
 from penstock.engine.triggers import AvailableNowTrigger
+from penstock.errors import MalformedLogError
 from tests.engine.quarantine_place import RULES, Place
 from tests.engine.world import RecordingFaults, StrikeError
+from tests.memory_world.session import InterruptedCallError
 from tests.memory_world.sources import Abilities
 
 # The whole way.
@@ -85,8 +87,20 @@ def test_several_rows_and_the_first_and_the_last_are_put_aside() -> None:
     ]
 
 
-def test_a_batch_of_poison_only_runs_without_data() -> None:
-    place = Place(poison=(0, 1), rows=range(2))
+@pytest.mark.parametrize("row", [0, 7])
+def test_a_row_of_the_first_batch_is_put_aside_without_a_read_limit(row: int) -> None:
+    place = Place(poison=(row,))
+    place.abilities = Abilities(admission_control=True, available_now=True)
+    place.fails()
+    place.run()
+    assert place.output == {0: [n for n in range(8) if n != row]}
+    record = place.record()
+    assert record is not None
+    assert [part.size for part in record.parts] == [1]
+
+
+def test_a_batch_of_one_part_runs_without_data() -> None:
+    place = Place(poison=(0,), rows=range(1))
     place.fails()
     place.run()
     assert place.output == {0: []}
@@ -157,6 +171,20 @@ def test_a_stop_is_no_failure_of_the_batch() -> None:
     assert place.failures() == []
 
 
+def test_a_timeout_without_a_stop_is_a_failure_of_the_batch() -> None:
+    place = Place(poison=())
+    world = place.process()
+
+    def time_out() -> None:
+        raise InterruptedCallError("read timed out")
+
+    world.plan.on_run = time_out
+    place.fails(InterruptedCallError, world=world)
+    assert [failure.error for failure in place.failures()] == [
+        "InterruptedCallError: read timed out"
+    ]
+
+
 def test_an_error_after_the_write_is_no_failure_of_the_batch() -> None:
     place = Place(poison=())
     place.fails(StrikeError, faults=RecordingFaults((FaultPoint.BEFORE_COMMIT_LOG, 0)))
@@ -174,6 +202,27 @@ def test_failures_of_committed_batches_are_removed() -> None:
     place.fails(rules=rules)
     place.run(rules)
     assert place.output == {0: [0, 2, 3], 1: [4, 6, 7]}
+
+
+def test_no_more_failures_are_recorded_than_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place(poison=())
+    rules = QuarantineRules("/aside", after=3)
+    for _ in range(10):
+        world = place.process()
+        world.plan.on_run = lambda: (_ for _ in ()).throw(OSError("the sink is down"))
+        place.fails(OSError, rules, world=world)
+    assert len(place.failures()) == 3
+    assert caplog.text.count("Batch 0 has failed at least 3 times, but nothing of it is put") == 7
+
+
+def test_a_damaged_failure_is_found_even_if_the_quarantine_has_decided() -> None:
+    place = Place()
+    place.fails()
+    place.fails(StrikeError, faults=RecordingFaults((FaultPoint.AFTER_PLANNING, 0)))
+    assert place.record() is not None
+    [failure] = place.files.list_names(".penstock/failures")
+    place.files.place(f".penstock/failures/{failure}", b"")  # as after a loss of power
+    place.fails(MalformedLogError)
 
 
 def test_failures_of_another_plan_do_not_count() -> None:
@@ -198,3 +247,15 @@ def test_a_failure_that_cannot_be_counted_is_the_same_failure(
     monkeypatch.setattr(world.checkpoint.failures, "append", full)
     assert place.fails(world=world) == "cannot process [5]"
     assert "could not be recorded, so it is not counted" in caplog.text
+
+
+def test_a_failure_that_cannot_be_described_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    world = place.process()
+
+    def no_answer(error: BaseException) -> str:
+        raise OSError("the JVM does not answer")
+
+    monkeypatch.setattr(world.session, "error_message", no_answer)
+    assert place.fails(world=world) == "cannot process [5]"
+    assert [failure.error for failure in place.failures()] == ["ValueError: cannot process [5]"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from penstock.engine.named_sinks import NamedSink
 from penstock.engine.quarantine import QuarantineRules
 from penstock.engine.read_limit import ReadMaxRows
 from penstock.errors import SinkFailedError
-from tests.engine.quarantine_place import ROWS, Place
+from tests.engine.quarantine_place import LIMITED, ROWS, Place
 from tests.memory_world.sources import Abilities
 
 
@@ -113,6 +114,39 @@ def test_an_outage_of_everything(caplog: pytest.LogCaptureFixture) -> None:
     place.fails(rules=rules)
     place.fails(rules=rules)
     assert "more than 3 parts of it fail" in given_up(place, caplog)
+
+
+@pytest.mark.parametrize("in_files", [True, False])
+def test_a_batch_of_which_nothing_passes(caplog: pytest.LogCaptureFixture, in_files: bool) -> None:
+    place = Place(poison=(0, 1), rows=range(2), in_files=in_files)
+    place.fails()
+    place.fails()
+    assert "each of its 2 parts fails, so the cause may be an outage" in given_up(place, caplog)
+    place.poison = set()
+    place.run()
+    assert place.output == {0: [0, 1]}
+
+
+def test_a_batch_of_which_nothing_passes_planned_anew_with_a_higher_limit() -> None:
+    place = Place(poison=(0, 1), rows=range(4))
+    place.abilities = replace(LIMITED, limit=ReadMaxRows(2))
+    place.fails()
+    place.files.delete("offsets/0")  # as `penstock checkpoint replan` does
+    place.abilities = LIMITED
+    place.fails()
+    place.run()
+    assert place.output == {0: [2, 3]}
+
+
+def test_a_source_without_rows_in_its_first_batch_is_no_part_that_passes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place(poison=(0, 1), rows=range(2))
+    for _ in range(2):
+        world = place.process()
+        world.add_stream("b", (), LIMITED)
+        place.fails(world=world)
+    assert "each of its 2 parts fails" in given_up(place, caplog)
 
 
 def test_a_search_that_fails(caplog: pytest.LogCaptureFixture) -> None:

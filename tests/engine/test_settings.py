@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from penstock.engine.settings import KEYS, Settings
+from penstock.errors import InvalidSettingError
 
 
 def test_every_setting_has_a_name_of_sparks() -> None:
@@ -61,3 +62,14 @@ def test_what_this_spark_has_no_setting_for_it_does_not_do() -> None:
     assert not settings.check_unfinished_repartition
     assert not settings.verify_metadata_exists
     assert settings.min_batches_to_retain == 100
+
+
+@pytest.mark.parametrize("retained", [0, -1])
+def test_settings_that_retain_no_batch_are_refused(retained: int) -> None:
+    texts = {"spark.sql.streaming.minBatchesToRetain": str(retained)}
+    with pytest.raises(InvalidSettingError) as caught:
+        Settings.read(lambda key: 1, texts.get)
+    assert str(caught.value).startswith(
+        "requirement failed: minBatchesToRetain has to be positive\n"
+        f"spark.sql.streaming.minBatchesToRetain is {retained}."
+    )

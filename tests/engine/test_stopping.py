@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from typing import Any
 
 import pytest
 
 from penstock.engine.events import QueryTerminatedEvent
 from penstock.engine.hooks import HookPoint, Hooks
 from penstock.engine.run_state import State
+from penstock.engine.seam import QueryIdentity
 from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
@@ -45,6 +47,25 @@ def test_a_stop_at_once_cancels_the_running_batch(caplog: pytest.LogCaptureFixtu
     assert isinstance(last, QueryTerminatedEvent)
     assert last.exception is None
     assert f"Query {query.identity} was stopped" in caplog.text
+
+
+def test_a_stop_waits_for_the_thread_even_if_the_jobs_cannot_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For example because the JVM has exited."""
+    world = World()
+    gate = world.gate(interruptible=False)
+    query = held_in_a_batch(world, gate)
+
+    def fail_to_cancel(identity: QueryIdentity, reason: str) -> None:
+        gate.open()
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr(world.session, "cancel_jobs", fail_to_cancel)
+    query.stop()
+    assert query.await_termination(0)
+    assert query.failure is None
+    assert f"The jobs of {query.identity} were not cancelled" in caplog.text
 
 
 def test_a_graceful_stop_lets_the_batch_commit() -> None:
@@ -168,7 +189,12 @@ def test_a_function_that_wraps_the_error_of_its_stop_has_not_failed() -> None:
 
 @pytest.mark.parametrize(
     ("point", "commits"),
-    [(HookPoint.BEFORE_BATCH, []), (HookPoint.AFTER_SINK, []), (HookPoint.AFTER_COMMIT, [0])],
+    [
+        (HookPoint.AFTER_WAL, []),
+        (HookPoint.BEFORE_BATCH, []),
+        (HookPoint.AFTER_SINK, []),
+        (HookPoint.AFTER_COMMIT, [0]),
+    ],
 )
 def test_a_hook_may_stop_the_query(point: HookPoint, commits: list[int]) -> None:
     world = World()
@@ -181,6 +207,30 @@ def test_a_hook_may_stop_the_query(point: HookPoint, commits: list[int]) -> None
     assert query.failure is None
     assert world.checkpoint.commit_log.list_batches() == commits
     assert [progress.batch_id for progress in query.reporter.recent_progress] == commits
+
+
+@pytest.mark.parametrize("method", ["get_offset", "get_batch"])
+@pytest.mark.parametrize("graceful", [False, True])
+def test_a_batch_is_not_written_after_a_stop_unless_it_is_graceful(
+    method: str, graceful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    source = world.add_source("a", range(3))
+    query = world.query()
+    call = getattr(source, method)
+
+    def stop_and_call(*arguments: Any) -> Any:
+        with contextlib.suppress(StoppedError):
+            query.stop(graceful=graceful)
+        return call(*arguments)
+
+    monkeypatch.setattr(source, method, stop_and_call)
+    query.start()
+    assert query.await_termination(PATIENCE)
+    assert query.failure is None
+    assert world.checkpoint.offset_log.list_batches() == [0]
+    assert world.plan.output == ({0: [0, 1, 2]} if graceful else {})
+    assert world.checkpoint.commit_log.list_batches() == ([0] if graceful else [])
 
 
 def test_an_interruption_without_a_stop_is_a_failure() -> None:

@@ -137,6 +137,57 @@ def test_a_user_defined_trigger_needs_only_its_class() -> None:
     assert world.plan.output == {0: [0], 1: [1]}
 
 
+class WhenNudged(Trigger, TriggerExecutor):
+    """Two batches after a nudge, which waits for those that run."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._nudges = 0
+        self._is_stopped = False
+
+    def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
+        return Schedule(self, [UniqueSource(source, ALL_AVAILABLE, source) for source in sources])
+
+    def execute(self, batch_runner: BatchRunner) -> None:
+        goes_on = True
+        while goes_on:
+            with self._condition:
+                self._condition.wait_for(lambda: self._nudges > 0 or self._is_stopped)
+                self._nudges = 0
+                goes_on = not self._is_stopped and batch_runner() and batch_runner()
+
+    def wake(self) -> None:
+        with self._condition:
+            self._is_stopped = True
+            self._condition.notify_all()
+
+    def nudge(self) -> None:
+        with self._condition:
+            self._nudges += 1
+            self._condition.notify_all()
+
+
+def test_a_nudge_may_wait_for_a_batch() -> None:
+    world = World()
+    world.add_stream("a", range(5))
+    gate = world.gate()
+    world.plan.on_run = gate
+    execution = world.query(WhenNudged())
+    execution.start()
+    waiting = [
+        threading.Thread(target=execution.process_all_available, daemon=True) for _ in range(2)
+    ]
+    waiting[0].start()
+    gate.wait_entered()
+    waiting[1].start()  # its nudge comes during the batch
+    gate.open()
+    for thread in waiting:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert world.plan.output == {0: [0, 1, 2, 3, 4]}
+    execution.stop()
+
+
 def test_an_interval_is_not_negative() -> None:
     with pytest.raises(ValueError, match="the interval of trigger should not be negative"):
         ProcessingTimeTrigger(-1)

@@ -62,12 +62,21 @@ class ManualClock(Clock):
     def __init__(self, now_ms: int = 1_000) -> None:
         self.now_ms = now_ms
         self.awaited: list[int] = []
+        self._set_back_ms = 0
 
     def time_millis(self) -> int:
         return self.now_ms
 
+    def elapsed_millis(self) -> float:
+        return float(self.now_ms + self._set_back_ms)
+
     def advance(self, millis: int) -> None:
         self.now_ms += millis
+
+    def set_back(self, millis: int) -> None:
+        """Set the time back, as on a machine whose clock was wrong."""
+        self.now_ms -= millis
+        self._set_back_ms += millis
 
     def wait_till_time(self, target_ms: int, wake: threading.Event) -> int:
         self.awaited.append(target_ms)

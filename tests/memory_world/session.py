@@ -14,7 +14,7 @@ PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 
 
 class InterruptedCallError(Exception):
-    """Raised by a blocked call when the query is stopped. The session takes it for no failure."""
+    """Raised by a blocked call when the query is stopped, or when it times out."""
 
 
 class MemorySession(StreamSession):

@@ -95,7 +95,10 @@ class OutcomeRules:
             self._fail(life, f"stopping at {hung[0].site} was taken for a failure: {failure!r}")
 
     def _check_poison(self, life: Life, failure: BaseException) -> None:
-        """Only a row that cannot be processed makes a query fail, and not for ever."""
+        """Only a row that cannot be processed makes a query fail, and not for ever.
+
+        Unless no row of the batch can be processed.
+        """
         book, ledger = self._book, self._ledger
         latest = ledger.latest_decision
         left = rows_left(book.ranges_of(latest)) if latest >= 0 else ()
@@ -106,7 +109,7 @@ class OutcomeRules:
         )
         if not is_of_poison(failure) or not poisoned:
             self._fail(life, f"the query failed without a fault: {failure!r}")
-        if book.due_for_quarantine and book.planned_at_start == latest:
+        if book.due_for_quarantine and book.planned_at_start == latest and not book.is_stuck:
             self._fail(
                 life, f"batch {latest} has failed often enough, and fails again: {failure!r}"
             )

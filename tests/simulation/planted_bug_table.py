@@ -328,6 +328,12 @@ PLANTED_BUGS = {
         "arrivals=1 runs=processing!raise@before_sink#1",
         "are left out, and not all of them fail",
     ),
+    "all rows put aside": PlantedBug(
+        quarantine_bugs.all_rows_put_aside,
+        "sources=v2-now:2 after=1 poison=0.0,0.1 plan=stateless retain=100 flags=nodata "
+        "arrivals=2 runs=processing",
+        "all rows of batch 0 are left out",
+    ),
     "nothing put aside": PlantedBug(
         quarantine_bugs.nothing_ever_put_aside,
         f"{_POISON} runs=processing",

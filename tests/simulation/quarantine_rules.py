@@ -44,6 +44,8 @@ def left_out(book: Rulebook, life: Life, batch_id: int, fields: dict[str, Any]) 
         )
     if batch_id in ledger.first_runs:
         raise book.violated(life, f"rows are left out of batch {batch_id}, which a sink has seen")
+    if book.nothing_passes(batch_id):
+        raise book.violated(life, f"all rows of batch {batch_id} are left out")
     rows = frozenset(_rows_of(fields["parts"]))
     transient = [fault for fault in life.injected if fault.kind is FaultKind.RAISE]
     if not rows <= set(book.shape.poison) and len(transient) < 2:

@@ -76,6 +76,23 @@ class Rulebook:
             ranges.append(None if end is None or start == end else (start or 0, end))
         return tuple(ranges)
 
+    def nothing_passes(self, batch_id: int) -> bool:
+        """Whether a batch has several parts, and each of them makes it fail."""
+        ranges = self.ranges_of(batch_id)
+        kinds = [source.kind for source in self.shape.sources]
+        # Only a V1 source has a part without rows: the start of its first batch is not known.
+        if any(rows and rows[0] == rows[1] and kinds[n].is_v1 for n, rows in enumerate(ranges)):
+            return False
+        parts = {(n, row) for n, rows in enumerate(ranges) if rows for row in range(*rows)}
+        return len(parts) > 1 and parts <= set(self.shape.poison)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the planned batch fails for ever, because nothing of it may be put aside."""
+        latest = self.ledger.latest_decision
+        is_due = self.due_for_quarantine and self.planned_at_start == latest
+        return is_due and self.nothing_passes(latest)
+
     def next_watermark(self, batch_id: int) -> int:
         """The expected watermark in the commit of a batch, from the rows of this run."""
         decision = self.ledger.decisions[batch_id]

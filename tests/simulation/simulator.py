@@ -144,6 +144,7 @@ class Simulation:
             for _ in range(1 + bool(world.torn)):
                 last = self.live(_LAST_RUN, is_last=True)
             while last.fails_of_poison and not world.checker.violations:
+                world.query_is_fixed = world.checker.book.is_stuck
                 last = self.live(_LAST_RUN, is_last=True)
             world.checker.all_over(last)
         return Outcome(

@@ -30,6 +30,7 @@ class World(Clock):
         self.rows = list(schedule.arrivals[0])
         self.discarded = [0] * len(self.rows)
         self.torn: set[str] = set()
+        self.query_is_fixed = False
         self.checker = Checker(self.shape, self.rows, self.discarded, self.torn)
         self.files = MemoryFiles()
         self.marks: dict[str, str] = {}
@@ -45,6 +46,7 @@ class World(Clock):
         other.rows[:] = self.rows
         other.discarded[:] = self.discarded
         other.torn.update(self.torn)
+        other.query_is_fixed = self.query_is_fixed
         other.checker.ledger.take_over(self.checker.ledger)
         other.checker.violations.extend(self.checker.violations)
         stored = self.files.directories.items()
@@ -67,6 +69,7 @@ class World(Clock):
             and self.rows == other.rows
             and self.discarded == other.discarded
             and self.torn == other.torn
+            and self.query_is_fixed == other.query_is_fixed
             and self.marks.keys() == other.marks.keys()
             and self._listings == other._listings
             and _without_query_id(self.files) == _without_query_id(other.files)

@@ -25,7 +25,8 @@ class AfterQuery(Trigger):
     other query commits several batches during one of this query, one batch follows for all. When
     the other query ends, this one runs until a trigger finds no new data and then ends too. If the
     other query failed, this one then fails with FollowedQueryFailedError. A query that is
-    restarted after a failure, with `restart()`, has not ended.
+    restarted after a failure, with `restart()`, has not ended. While a thread waits in
+    `processAllAvailable`, batches do not wait for the other query.
 
     `query` is the query that `start()` returned; it may have ended already. Raises TypeError if it
     is not a query that Penstock runs.
@@ -77,6 +78,9 @@ class AfterQueryExecutor(TriggerExecutor, Follower):
         self._changed.set()
 
     def wake(self) -> None:
+        self._changed.set()
+
+    def nudge(self) -> None:
         self._changed.set()
 
     def _run_to_the_end(self, batch_runner: BatchRunner) -> None:

@@ -65,5 +65,4 @@ class BatchContext:
             latest_offsets=self.latest_offsets,
             metadata=self.metadata,
             last_execution=self.execution,
-            output_rows=self.output_rows,
         )

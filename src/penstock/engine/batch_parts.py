@@ -148,7 +148,8 @@ class OffsetsPart(SourcePart):
     def size(self) -> int | None:
         if self.is_empty or self.end is None:
             return 0
-        return None if self.start is None else _distance(self.start, self.end)
+        begin = self._begin
+        return None if begin is None else _distance(begin, self.end)
 
     @property
     def unit(self) -> str:
@@ -185,7 +186,9 @@ class OffsetsPart(SourcePart):
         return [piece for piece in left if not piece.is_empty and piece.end is not None]
 
     def halves(self) -> tuple[SourcePart, SourcePart] | None:
-        if self.is_empty or self.end is None or not self.source.supports_admission_control:
+        if self.end is None or not self.source.supports_admission_control:
+            return None
+        if self.size == 0 or (self._is_kafka and self.size == 1):
             return None
         begin = self._begin
         middle = _middle_record(begin, self.end) if self._is_kafka else None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.data_stream import DataStream
+from penstock.engine.error_text import error_text, or_else, shown
 from penstock.engine.events import QueryTerminatedEvent
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.progress_reporter import ProgressReporter
@@ -70,7 +72,7 @@ class Ending:
             except Exception:
                 _logger.warning(
                     "Failed to stop streaming source: %s. Resources may have leaked.",
-                    source,
+                    shown(source),
                     exc_info=True,
                 )
         self.faults.reach(FaultPoint.AFTER_STOP_SOURCES, -1)
@@ -81,10 +83,13 @@ class Ending:
             QueryTerminatedEvent(
                 self.identity.id,
                 self.identity.run_id,
-                None if cause is None else self.session.describe_error(cause),
+                None if cause is None else self._describe(cause),
                 error_class,
             )
         )
+
+    def _describe(self, cause: BaseException) -> str:
+        return or_else(partial(self.session.describe_error, cause), error_text(cause))
 
     def _delete_checkpoint(self) -> None:
         """Delete it; after a failure only if `forceDeleteTempCheckpointLocation` is set now."""

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
 from penstock.errors import PenstockError
+
+_logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -30,6 +38,18 @@ def one_line(text: str) -> str:
     if not raised or raised[0].strip() in first:
         return first
     return f"{first} {raised[0].strip()}".strip()
+
+
+def or_else(step: Callable[[], _T], otherwise: _T) -> _T:
+    """The result of a step of describing an error; `otherwise`, with a warning, if it raises.
+
+    A failure is then reported with less, instead of being replaced by the error of the step.
+    """
+    try:
+        return step()
+    except Exception:
+        _logger.warning("An error could not be described completely", exc_info=True)
+        return otherwise
 
 
 def shown(thing: object) -> str:

@@ -90,12 +90,14 @@ def part_of(source: DataStream, part: LeftOutPart) -> SourcePart:
 def rest_of(whole: BatchPart, keys: Keys, record: QuarantineRecord) -> BatchPart:
     """What a record says is kept of a batch."""
     sources = _sources(whole, keys)
-    left_out_files = {part.file for part in record.parts}
+    # With the source: another source that reads the same file keeps it.
+    left_out_files = {(part.source, part.file) for part in record.parts}
     in_ranges = {part.source for part in record.parts if part.file is None}
     parts: list[SourcePart] = []
     for part in whole.sources:
         if isinstance(part, FilesPart):
-            kept = tuple(file for file in part.files if file.path not in left_out_files)
+            key = keys[part.source]
+            kept = tuple(f for f in part.files if (key, f.path) not in left_out_files)
             parts.append(FilesPart(part.source, kept))
         elif keys[part.source] not in in_ranges:
             parts.append(part)

@@ -95,7 +95,10 @@ class _QueryRecordFactory:
 
 def _redact(record: logging.LogRecord, redactor: Redactor) -> None:
     """Hide secrets in a record. A record without secrets keeps its message and arguments."""
-    message = record.getMessage()
+    try:
+        message = record.getMessage()
+    except Exception:  # an argument cannot be shown: the handlers report that, as for any record
+        return
     shown = redactor.text(message)
     if shown != message:
         record.msg, record.args = shown, ()

@@ -65,9 +65,10 @@ class MicroBatchExecution:
 
     def _finish_batch(self, has_new_data: bool) -> None:
         runtime, context = self._runtime, self.context
+        taken_ms = runtime.reporter.trigger_elapsed_ms
         progress = runtime.reporter.finish_trigger(runtime.plan, context, has_new_data=has_new_data)
         if runtime.pacing is not None and context.pace:
-            runtime.pacing.observe(runtime.plan.sources, progress)
+            runtime.pacing.observe(runtime.plan.sources, progress, taken_ms)
 
     def _execute_trigger(self) -> bool:
         """Run the trigger's batch, if there is one; returns whether it has new data.

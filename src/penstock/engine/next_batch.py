@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.concurrent_runs import concurrent_update
 from penstock.engine.data_stream import DataStream, MicroBatchStream, Source, UniqueSource
 from penstock.engine.faults import FaultPoint
 from penstock.engine.hooks import HookPoint
 from penstock.engine.log_context import TRACE
 from penstock.engine.offsets import Offset
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import ConcurrentUpdateError, Condition, MissingBatchError
+from penstock.errors import MissingBatchError
 
 _logger = logging.getLogger(__name__)
 
 
 def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
-    """Construct the next batch and write it to the offset log. Returns False if there is none.
+    """Construct the next batch and write it to the offset log. Returns whether there is one.
 
     1. Get from every source its next offset within the read limit, and its latest offset; nothing
        if the trigger does not admit new data yet.
@@ -33,8 +35,9 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
     """
     with runtime.progress_lock:
         # (1) (2)
-        leaves_data = _leaves_data(runtime, context)
-        if leaves_data is None:
+        backlog = _backlog(runtime, context)
+        admitted = runtime.admission is None or runtime.admission.admits(backlog)
+        if admitted:
             _update_offsets(runtime, context)
             context.pace = {} if runtime.pacing is None else runtime.pacing.states()
         # (3)
@@ -53,18 +56,25 @@ def construct_next_batch(runtime: QueryRuntime, context: BatchContext) -> bool:
                 _purge(runtime, context)
             runtime.no_new_data = False
         else:
-            runtime.no_new_data = not leaves_data
+            runtime.no_new_data = admitted or not _has_backlog(backlog)
             runtime.progress_lock.notify_all()
         return should_construct
 
 
-def _leaves_data(runtime: QueryRuntime, context: BatchContext) -> bool | None:
-    """Whether there is data that is left for a later trigger; None if all may be read now."""
+def _backlog(runtime: QueryRuntime, context: BatchContext) -> list[int | None]:
+    """The number of rows that each source has to read, None if it is not known.
+
+    Empty if the trigger does not need it.
+    """
     if runtime.admission is None:
-        return None
+        return []
     sources = [unique.original for unique in runtime.unique_sources]
-    backlog = [source.backlog_rows(_start_offset(context, source)) for source in sources]
-    return None if runtime.admission.admits(backlog) else any(backlog) or None in backlog
+    return [source.backlog_rows(_start_offset(context, source)) for source in sources]
+
+
+def _has_backlog(backlog: Sequence[int | None]) -> bool:
+    """Whether a source has rows to read, or may have."""
+    return any(rows != 0 for rows in backlog)
 
 
 def _update_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
@@ -126,13 +136,17 @@ def _should_construct(runtime: QueryRuntime, context: BatchContext) -> bool:
 
 
 def _write_offsets(runtime: QueryRuntime, context: BatchContext) -> None:
-    """Write the entry of the offset log. Once it exists, every run of this batch uses it."""
+    """Write the entry of the offset log. Once it exists, every run of this batch uses it.
+
+    The batch is then constructed, also if a later step fails.
+    """
     entry = context.end_offsets.to_offset_seq(
         runtime.plan.sources, context.metadata, runtime.source_ids
     )
     runtime.faults.reach(FaultPoint.BEFORE_OFFSET_LOG, context.batch_id)
     if not runtime.checkpoint.offset_log.add(context.batch_id, entry):
         raise concurrent_update(runtime, context.batch_id)
+    context.is_current_batch_constructed = True
     runtime.faults.reach(FaultPoint.AFTER_OFFSET_LOG, context.batch_id)
     runtime.call_hooks(HookPoint.AFTER_WAL, context)
     _logger.info("Committed offsets for batch %s. Metadata %s", context.batch_id, context.metadata)
@@ -148,7 +162,6 @@ def _commit_sources(runtime: QueryRuntime, context: BatchContext) -> None:
     # This batch starts where the previous one ends.
     for source, offset in context.start_offsets.items():
         source.commit(offset)
-    runtime.plan.forget_before(context.batch_id - 1)
     runtime.faults.reach(FaultPoint.AFTER_SOURCE_COMMIT, context.batch_id)
 
 
@@ -163,14 +176,3 @@ def _purge(runtime: QueryRuntime, context: BatchContext) -> None:
         sinks = runtime.sinks.logs.values() if runtime.sinks is not None else ()
         runtime.checkpoint.purge(threshold, between, sinks)
         runtime.faults.reach(FaultPoint.AFTER_PURGE, context.batch_id)
-
-
-def concurrent_update(runtime: QueryRuntime, batch_id: int) -> ConcurrentUpdateError:
-    """The error if the entry of a batch already exists because another run has written it."""
-    return ConcurrentUpdateError(
-        f"Concurrent update to the log. Multiple streaming jobs detected for {batch_id}.\n"
-        "Please make sure only one streaming job runs on a specific checkpoint location at a "
-        "time.",
-        Condition("CONCURRENT_STREAM_LOG_UPDATE", "40000", {"batchId": str(batch_id)}),
-        f"The checkpoint is {runtime.checkpoint.root}; nothing of it was overwritten.",
-    )

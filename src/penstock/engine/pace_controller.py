@@ -36,7 +36,7 @@ class PaceController:
         """The size of the next batch, as a factor of the size of this one; at most MOST_GROWTH.
 
         `work` is the size of this batch in any unit, the same in every call; None if it is not
-        known, and then the fixed part is not estimated.
+        known, and then the fixed part is not estimated. `duration_ms` is not negative.
         """
         if work is not None:
             self._estimate_fixed(work, duration_ms)

@@ -63,17 +63,20 @@ class Pacing:
             if paced.unique.original is source:
                 paced.counted = source.count_in(data, paced.unit)
 
-    def observe(self, sources: Sequence[DataStream], progress: StreamingQueryProgress) -> None:
+    def observe(
+        self, sources: Sequence[DataStream], progress: StreamingQueryProgress, duration_ms: float
+    ) -> None:
         """Called after each batch that was constructed with these limits, to set those of the next.
 
-        `sources` are those of the plan.
+        `sources` are those of the plan. `duration_ms` is measured with a monotonic clock: the
+        duration in the progress record is wrong if the time of the machine was changed.
         """
         records = dict(zip(dict.fromkeys(sources), progress.sources, strict=True))
         read = [paced.read_in(records[paced.unique.original]) for paced in self._paced]
         if not any(read):
             return
         work = float(read[0]) if len(self._paced) == 1 else None
-        factor = self._controller.observe(work, progress.batch_duration_ms)
+        factor = self._controller.observe(work, duration_ms)
         for paced, size in zip(self._paced, read, strict=True):
             paced.adjust(size, factor)
 

@@ -12,8 +12,8 @@ from functools import partial
 from penstock.checkpoint.quarantine_log import BatchFailure, LeftOutPart, QuarantineRecord
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.batch_parts import BatchPart, SourcePart
-from penstock.engine.error_text import one_line
-from penstock.engine.failure import is_of_stop
+from penstock.engine.concurrent_runs import concurrent_update
+from penstock.engine.error_text import error_text, one_line, or_else
 from penstock.engine.faults import FaultPoint
 from penstock.engine.left_out import (
     Keys,
@@ -25,7 +25,6 @@ from penstock.engine.left_out import (
     whole_batch,
 )
 from penstock.engine.narrowing import Trial, narrow
-from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchRequest, PutAside, Trials
 from penstock.errors import CheckpointError, QuarantineError
@@ -53,19 +52,20 @@ class _NotPutAsideError(Exception):
 class Quarantine:
     """The quarantine of one run. Without `rules` it only repeats what earlier runs have recorded.
 
-    `shown` removes secrets from texts that are written to files.
+    `redact` removes secrets from texts that are written to files.
     """
 
     def __init__(
         self,
         runtime: QueryRuntime,
         rules: QuarantineRules | None = None,
-        shown: Callable[[str], str] = lambda text: text,
+        redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._runtime = runtime
         self._rules = rules
-        self._shown = shown
+        self._redact = redact
         self._planned_before = -1
+        self._counted = 0
         self._record: QuarantineRecord | None = None
         self._failures: Sequence[BatchFailure] = ()
 
@@ -83,6 +83,7 @@ class Quarantine:
         if self._rules is not None:
             # Even if there is a record: with a damaged entry no later failure could be counted.
             failures = checkpoint.failures.of_plan(batch_id, planned_at)
+            self._counted = len(failures)
         record = checkpoint.quarantine.get(batch_id)
         if record is not None and record.batch_timestamp_ms != planned_at:
             _logger.warning(
@@ -102,7 +103,7 @@ class Quarantine:
         try:
             yield
         except Exception as exc:
-            if self._rules is not None and self._is_of_batch(exc):
+            if self._counts_failures(context) and self._is_of_batch(exc):
                 self._count(context, exc)
             raise
 
@@ -134,20 +135,25 @@ class Quarantine:
     def _keys(self) -> Keys:
         return source_keys(self._runtime.plan.sources, self._runtime.source_ids)
 
+    def _counts_failures(self, context: BatchContext) -> bool:
+        """Whether a failure of the batch is recorded: not if there are enough for a decision."""
+        if self._rules is None:
+            return False
+        return context.batch_id != self._planned_before or self._counted < self._rules.after
+
     def _is_of_batch(self, error: BaseException) -> bool:
-        is_stop = is_of_stop(self._runtime.session, error)
-        return not is_stop and not isinstance(error, CheckpointError)
+        return not (self._runtime.is_of_stop(error) or isinstance(error, CheckpointError))
 
     def _count(self, context: BatchContext, error: Exception) -> None:
         runtime, batch_id = self._runtime, context.batch_id
-        failure = BatchFailure(
-            batch_id,
-            context.metadata.batch_timestamp_ms,
-            runtime.clock.time_millis(),
-            self._brief(error),
-        )
         # No error of this may take the place of the batch's own, which would then not be reported.
         try:
+            failure = BatchFailure(
+                batch_id,
+                context.metadata.batch_timestamp_ms,
+                runtime.clock.time_millis(),
+                self._redacted_line(error),
+            )
             runtime.faults.reach(FaultPoint.BEFORE_FAILURE_ENTRY, batch_id)
             runtime.checkpoint.failures.append(failure)
             runtime.faults.reach(FaultPoint.AFTER_FAILURE_ENTRY, batch_id)
@@ -173,7 +179,7 @@ class Quarantine:
         except Exception as exc:
             if not self._is_of_batch(exc):
                 raise
-            self._warn(context, f"the search failed: {self._brief(exc)}", exc)
+            self._warn(context, f"the search failed: {self._redacted_line(exc)}", exc)
             return None
         runtime.faults.reach(FaultPoint.BEFORE_QUARANTINE_RECORD, batch_id)
         runtime.checkpoint.require_unchanged()
@@ -200,14 +206,17 @@ class Quarantine:
     def _failing_parts(
         self, whole: BatchPart, fails: Trial, max_parts: int
     ) -> tuple[list[LeftOutPart], BatchPart]:
-        """The smallest parts of a batch that fail, and the rest, which does not fail."""
+        """The smallest parts of a batch that fail, and the rest, which does not fail.
+
+        The rest is not empty unless the batch has only one part.
+        """
         found: list[LeftOutPart] = []
         rest, error = whole, fails(whole)
         if error is None:
             raise _NotPutAsideError("it does not fail without the sink")
         without_data = fails(BatchPart(()))
         if without_data is not None:
-            reason = self._brief(without_data)
+            reason = self._redacted_line(without_data)
             raise _NotPutAsideError(f"it fails without any data too: {reason}")
         while error is not None:
             if len(found) == max_parts:
@@ -215,7 +224,7 @@ class Quarantine:
             narrowed = narrow(rest, error, fails)
             parts = narrowed.part.with_data
             if narrowed.is_together or len(parts) != 1:
-                reason = self._brief(narrowed.error)
+                reason = self._redacted_line(narrowed.error)
                 raise _NotPutAsideError(f"only several parts of it together fail: {reason}")
             if not parts[0].is_smallest:
                 problem = f"{parts[0].source} cannot be read in smaller parts"
@@ -223,10 +232,21 @@ class Quarantine:
             error = fails(narrowed.part)
             if error is None:
                 raise _NotPutAsideError("a part of it failed once and then did not fail")
-            found.append(recorded(parts[0], self._keys, self._brief(error)))
+            found.append(recorded(parts[0], self._keys, self._redacted_line(error)))
             rest = rest.without(narrowed.part)
             error = fails(rest)
+        self._require_part_that_passes(found, rest)
         return found, rest
+
+    def _require_part_that_passes(self, found: Sequence[LeftOutPart], rest: BatchPart) -> None:
+        """Raise _NotPutAsideError if each of several parts fails: the data may not be at fault."""
+        if len(found) > 1 and all(part.size == 0 for part in rest.with_data):
+            raise _NotPutAsideError(
+                f"each of its {len(found)} parts fails, so the cause may be an outage. If it is "
+                "the data, `penstock checkpoint replan` plans the batch anew, with what has "
+                "arrived since: raise the read limit of the source first, if it has one, or the "
+                "batch gets the same parts again"
+            )
 
     def _within_a_day(
         self,
@@ -257,7 +277,7 @@ class Quarantine:
         except Exception as exc:
             if not self._is_of_batch(exc):
                 raise
-            _logger.info("A trial with %s fails: %s", ", ".join(sizes), self._brief(exc))
+            _logger.info("A trial with %s fails: %s", ", ".join(sizes), self._redacted_line(exc))
             return exc
         _logger.info("A trial with %s passes", ", ".join(sizes))
         return None
@@ -294,8 +314,8 @@ class Quarantine:
                 raise
             raise QuarantineError(
                 f"What batch {batch_id} leaves out could not be copied to {record.path}: "
-                f"{self._brief(exc)}. The batch was not run. Make the directory writable and start "
-                "the query again; it copies the same parts, which are recorded in "
+                f"{self._redacted_line(exc)}. The batch was not run. Make the directory writable "
+                "and start the query again; it copies the same parts, which are recorded in "
                 f"{runtime.checkpoint.quarantine.path(batch_id)}."
             ) from exc
         runtime.faults.reach(FaultPoint.AFTER_QUARANTINE_COPY, batch_id)
@@ -303,14 +323,15 @@ class Quarantine:
     def _warn(self, context: BatchContext, reason: str, error: Exception | None = None) -> None:
         """Log why nothing is put aside."""
         _logger.warning(
-            "Batch %s has failed %s times, but nothing of it is put aside: %s. It runs again as "
-            "planned.",
+            "Batch %s has failed at least %s times, but nothing of it is put aside: %s. It runs "
+            "again as planned.",
             context.batch_id,
             len(self._failures),
             reason,
             exc_info=error,
         )
 
-    def _brief(self, error: BaseException) -> str:
+    def _redacted_line(self, error: BaseException) -> str:
         session = self._runtime.session
-        return self._shown(one_line(session.error_message(session.translated(error))))
+        text = or_else(lambda: session.error_message(session.translated(error)), error_text(error))
+        return self._redact(one_line(text))

@@ -6,10 +6,10 @@ import logging
 
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.batch_parts import BatchPart
+from penstock.engine.concurrent_runs import concurrent_update
 from penstock.engine.data_stream import DataStream
 from penstock.engine.faults import FaultPoint
 from penstock.engine.hooks import HookPoint
-from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.seam import BatchExecution, BatchRequest
 
@@ -26,7 +26,10 @@ def run_batch(runtime: QueryRuntime, context: BatchContext) -> None:
     5-6. queryPlanning: the physical plan is made.
     7. addBatch: the plan runs and the sink writes the result; many sinks: see `sink_delivery`.
     8. The watermark advances, and the batch is written to the commit log.
+
+    Raises StoppedError if the query is stopped, unless gracefully, before step 0 or step 7.
     """
+    runtime.require_not_stopped(f"batch {context.batch_id} was run")
     _logger.debug("Running batch %s", context.batch_id)
     with context.running():
         runtime.call_hooks(HookPoint.BEFORE_BATCH, context)
@@ -73,6 +76,7 @@ def _write(runtime: QueryRuntime, context: BatchContext, rest: BatchPart | None)
     runtime.faults.reach(FaultPoint.AFTER_PLANNING, context.batch_id)
     # (7)
     runtime.faults.reach(FaultPoint.BEFORE_SINK, context.batch_id)
+    runtime.require_not_stopped(f"batch {context.batch_id} was written")
     with runtime.reporter.report_time_taken("addBatch"):
         sinks = runtime.sinks
         context.output_rows = execution.run() if sinks is None else sinks.write(context)

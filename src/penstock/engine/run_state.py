@@ -72,8 +72,8 @@ class RunState:
     def terminate(self) -> None:
         """Set TERMINATED: no batch starts after this."""
         with self._lock:
+            self.terminating.set()  # first: who sees the state relies on it
             self._state = State.TERMINATED
-        self.terminating.set()
 
     def stop_at_boundary(self) -> None:
         """Request a stop: no trigger starts after this, and a wait for one ends."""

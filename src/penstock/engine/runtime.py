@@ -11,6 +11,7 @@ from penstock.checkpoint import CheckpointDirectory
 from penstock.engine.batch_context import BatchContext
 from penstock.engine.clock import Clock
 from penstock.engine.data_stream import UniqueSource
+from penstock.engine.failure import is_of_stop
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.hooks import BatchInfo, HookPoint, Hooks
 from penstock.engine.pacing import Pacing
@@ -18,6 +19,7 @@ from penstock.engine.progress_reporter import ProgressReporter
 from penstock.engine.seam import QueryIdentity, QueryPlan, StreamSession
 from penstock.engine.triggers import Admission
 from penstock.engine.watermark import WatermarkTracker
+from penstock.errors import StoppedError
 
 if TYPE_CHECKING:
     from penstock.engine.quarantine import Quarantine
@@ -31,7 +33,8 @@ class QueryRuntime:
     `progress_lock` guards `no_new_data`, which `process_all_available` waits for. `source_ids` are
     the names of the sources in the offset log; None if the log identifies them by position. `sinks`
     is None if the query has one sink, `pacing` if the sizes of its batches are not controlled.
-    `quarantine` also exists if the query does not have one.
+    `quarantine` also exists if the query does not have one. `terminating` is set by a stop that is
+    not graceful.
     """
 
     identity: QueryIdentity
@@ -51,6 +54,16 @@ class QueryRuntime:
     admission: Admission | None = None
     pacing: Pacing | None = None
     quarantine: Quarantine | None = None
+    terminating: threading.Event = field(default_factory=threading.Event)
+
+    def is_of_stop(self, error: BaseException) -> bool:
+        """Whether an error, or one of its causes, is the result of stopping the query."""
+        return is_of_stop(self.terminating, self.session, error)
+
+    def require_not_stopped(self, step: str) -> None:
+        """Raise StoppedError, which names the next step, if the query is being stopped."""
+        if self.terminating.is_set():
+            raise StoppedError(f"stopped before {step}")
 
     def call_hooks(self, point: HookPoint, context: BatchContext) -> None:
         """Call the user's hooks for a point of a batch."""

@@ -179,9 +179,6 @@ class QueryPlan(ABC):
     def resume_after_commit(self, commit: CommitMetadata) -> None:
         """Called once on a restart with the latest entry of the commit log."""
 
-    def forget_before(self, batch_id: int) -> None:
-        """Release what is kept for batches before this one; they are not used again."""
-
     @abstractmethod
     def __str__(self) -> str:
         """The plan as text, for the log and for the error of a failed query."""
@@ -289,11 +286,17 @@ class StreamSession(ABC):
 
     @abstractmethod
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
-        """Cancel the query's jobs and interrupt its thread. May be called from any thread."""
+        """Cancel the query's jobs and interrupt its thread. May be called from any thread.
+
+        If it raises, the error is logged, and the thread is waited for.
+        """
 
     @abstractmethod
     def is_interruption(self, error: BaseException) -> bool:
-        """Whether an error is the result of `cancel_jobs`."""
+        """Whether an error may be the result of `cancel_jobs`. Asked after a stop has begun.
+
+        The same error may come without a stop, as from a socket that times out.
+        """
 
     def translated(self, error: BaseException) -> BaseException:
         """The cause to report for a failed query: the error, or Penstock's own error for it."""

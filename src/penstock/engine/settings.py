@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
+from penstock.errors import InvalidSettingError
+
 
 def _boolean(text: str | None) -> bool:
     return text is not None and text.strip().lower() == "true"
@@ -12,7 +14,10 @@ def _boolean(text: str | None) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """Read from the session when a query starts. Some are read again later, as Spark does."""
+    """Read from the session when a query starts. Some are read again later, as Spark does.
+
+    Raises InvalidSettingError if no batch is to be retained: a restart needs the last two.
+    """
 
     polling_delay_ms: int = 10
     no_data_batches: bool = True
@@ -26,12 +31,21 @@ class Settings:
     check_unfinished_repartition: bool = True
     verify_metadata_exists: bool = True
 
+    def __post_init__(self) -> None:
+        if self.min_batches_to_retain <= 0:
+            raise InvalidSettingError(
+                "requirement failed: minBatchesToRetain has to be positive",
+                remedy=f"{KEYS['min_batches_to_retain']} is {self.min_batches_to_retain}. The log "
+                "entries that a restart needs would be removed, so nothing was run. Set it to 1 "
+                "or more.",
+            )
+
     @classmethod
     def read(cls, millis: Callable[[str], int], text: Callable[[str], str | None]) -> Settings:
         """Read all settings: `millis` returns a duration in milliseconds, `text` other values.
 
         `text` returns None for a setting that this Spark does not have; what it would turn on is
-        off then.
+        off then. The caller turns on what this Spark always does.
         """
         values: dict[str, int | bool] = {}
         for setting in fields(cls):

@@ -10,25 +10,21 @@ from functools import partial
 
 from penstock.checkpoint.sink_entries import SinkEntry, SinkEntryLog
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.concurrent_runs import concurrent_update
 from penstock.engine.error_text import error_text, one_line
-from penstock.engine.failure import is_of_stop
 from penstock.engine.faults import FaultPoint
 from penstock.engine.named_sinks import NamedSink, SinkOutcome, SinkStatus, SinkWriter
-from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
-from penstock.errors import ConcurrentUpdateError, SinkFailedError, StoppedError
+from penstock.errors import ConcurrentUpdateError, SinkFailedError
 
 _logger = logging.getLogger(__name__)
 
 
 class SinkDelivery:
-    """The many sinks of one run. `terminating` is set by a stop that is not graceful."""
+    """The many sinks of one run."""
 
-    def __init__(
-        self, runtime: QueryRuntime, sinks: Sequence[NamedSink], terminating: threading.Event
-    ) -> None:
+    def __init__(self, runtime: QueryRuntime, sinks: Sequence[NamedSink]) -> None:
         self._runtime = runtime
-        self._terminating = terminating
         self._lock = threading.Lock()
         self._planned_before: tuple[int, Collection[str], Collection[str]] | None = None
         self.sinks = sinks
@@ -97,20 +93,50 @@ class SinkDelivery:
             except BaseException as exc:  # it is raised on the query's thread
                 errors.append(exc)
 
-        threads = [
-            self._runtime.session.create_sink_thread(_in_this_context(attempt, [sink]), sink.name)
-            for sink in left
-            if sink.parallel
-        ]
-        for thread in threads:
-            thread.start()
+        threads = []
+        for sink in left:
+            if sink.parallel:
+                try:
+                    threads.append(self._start_thread(sink, context.batch_id, attempt, errors))
+                except BaseException as exc:  # those that have started are waited for
+                    errors.append(_not_called(sink, context.batch_id, exc))
         attempt([sink for sink in left if not sink.parallel])
         for thread in threads:
             thread.join()
         if errors:
             names = [sink.name for sink in self.sinks]
-            is_stop = partial(is_of_stop, self._runtime.session)
-            raise _combined(context.batch_id, errors, names, outcomes, is_stop)
+            is_of_stop = self._runtime.is_of_stop
+            raise _combined(context.batch_id, errors, names, outcomes, is_of_stop)
+
+    def _start_thread(
+        self,
+        sink: NamedSink,
+        batch_id: int,
+        attempt: Callable[[Sequence[NamedSink]], None],
+        errors: list[BaseException],
+    ) -> threading.Thread:
+        """Start the thread of a parallel sink. If it ends before `attempt`, its error is kept."""
+        has_begun = threading.Event()
+
+        def write() -> None:
+            has_begun.set()
+            attempt([sink])
+
+        in_context = partial(contextvars.copy_context().run, write)  # it belongs to the query
+        thread = self._runtime.session.create_sink_thread(in_context, sink.name)
+        run = thread.run
+
+        def run_and_keep_error() -> None:
+            try:
+                run()
+            except BaseException as exc:
+                if has_begun.is_set():
+                    raise
+                errors.append(_not_called(sink, batch_id, exc))
+
+        thread.run = run_and_keep_error  # type: ignore[method-assign]
+        thread.start()
+        return thread
 
     def _write_to(self, sink: NamedSink, context: BatchContext, write: SinkWriter) -> SinkOutcome:
         runtime, batch_id = self._runtime, context.batch_id
@@ -129,15 +155,19 @@ class SinkDelivery:
         return SinkOutcome(sink.name, sink.description, status, taken, attempts, started_ms)
 
     def _call(self, sink: NamedSink, batch_id: int, write: SinkWriter) -> int:
-        """Write to a sink, again after failures; returns the number of attempts."""
+        """Write to a sink, again after failures; returns the number of attempts.
+
+        Raises StoppedError before each attempt if the query is stopped, unless gracefully.
+        """
         runtime, attempts = self._runtime, 0
         while True:
             attempts += 1
             runtime.faults.reach(FaultPoint.BEFORE_NAMED_SINK, batch_id)
+            runtime.require_not_stopped(f"sink {sink.name} was called")
             try:
                 write(sink.name)
             except Exception as exc:
-                if is_of_stop(runtime.session, exc):
+                if runtime.is_of_stop(exc):
                     raise
                 if attempts > sink.retries:
                     raise SinkFailedError(sink.name, batch_id, attempts, _brief(exc)) from exc
@@ -146,7 +176,7 @@ class SinkDelivery:
                 return attempts
 
     def _wait(self, sink: NamedSink, batch_id: int, failures: int, error: Exception) -> None:
-        """Wait before the next attempt. Raises StoppedError if the query is stopped meanwhile."""
+        """Wait before the next attempt, no longer than until the query is stopped."""
         delay_ms = sink.delay_ms(failures)
         _logger.warning(
             "Sink %s failed in batch %s, attempt %s of %s; it is called again in %s ms: %s",
@@ -159,16 +189,14 @@ class SinkDelivery:
             exc_info=error,
         )
         clock = self._runtime.clock
-        clock.wait_till_time(clock.time_millis() + delay_ms, self._terminating)
-        if self._terminating.is_set():
-            raise StoppedError(f"stopped before sink {sink.name} was called again") from error
+        clock.wait_till_time(clock.time_millis() + delay_ms, self._runtime.terminating)
 
 
-def _in_this_context(
-    attempt: Callable[[Sequence[NamedSink]], None], sinks: Sequence[NamedSink]
-) -> Callable[[], None]:
-    """A function for another thread, which belongs to the query of this one."""
-    return partial(contextvars.copy_context().run, attempt, sinks)
+def _not_called(sink: NamedSink, batch_id: int, error: BaseException) -> SinkFailedError:
+    """The error of a parallel sink whose thread has failed before it called the sink."""
+    failure = SinkFailedError(sink.name, batch_id, 0, _brief(error))
+    failure.__cause__ = error
+    return failure
 
 
 def _combined(
@@ -176,7 +204,7 @@ def _combined(
     errors: Sequence[BaseException],
     names: Sequence[str],
     outcomes: Collection[str],
-    is_stop: Callable[[BaseException], bool],
+    is_of_stop: Callable[[BaseException], bool],
 ) -> BaseException:
     """The error of the batch.
 
@@ -184,7 +212,7 @@ def _combined(
     then the failures. Only if there are none of these, the query has been stopped.
     """
     failures = [error for error in errors if isinstance(error, SinkFailedError)]
-    stops = [error for error in errors if is_stop(error)]
+    stops = [error for error in errors if is_of_stop(error)]
     if others := [error for error in errors if error not in failures and error not in stops]:
         return min(others, key=lambda error: not isinstance(error, ConcurrentUpdateError))
     if not failures:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from penstock.checkpoint.sink_entries import SinkEntry, SinkNames
 from penstock.engine.batch_context import BatchContext
+from penstock.engine.concurrent_runs import concurrent_update
 from penstock.engine.faults import FaultPoint
 from penstock.engine.named_sinks import NamedSink
-from penstock.engine.next_batch import concurrent_update
 from penstock.engine.runtime import QueryRuntime
 from penstock.engine.sink_delivery import SinkDelivery, listed
 from penstock.errors import SinkAheadError, SinkRenamedError
@@ -25,7 +25,9 @@ def resume_sinks(runtime: QueryRuntime, context: BatchContext) -> None:
        and gone is forgotten. Both at once may be a rename, and are refused.
     3. A planned batch is for the sinks that were recorded when it was planned, without those that
        have an entry. If no names are recorded, it is for all sinks.
-    4. The names are recorded if they have changed, those of the planned batch first.
+    4. The names are recorded if they have changed, those of the planned batch first. They are also
+       recorded if the newest record does not apply yet to the first batch that is not planned: the
+       plan of that batch was removed.
     """
     delivery = runtime.sinks
     if delivery is None:
@@ -50,7 +52,8 @@ def resume_sinks(runtime: QueryRuntime, context: BatchContext) -> None:
     if of_planned is not None and due.keys() != set(of_planned.names):
         _record(runtime, SinkNames(context.batch_id, tuple(due)))
     first = context.batch_id + (is_planned and newest is not None)
-    _record_changed_names(runtime, context, delivery, recorded, first)
+    if newest is None or newest[1].from_batch > first or delivery.logs.keys() != set(recorded):
+        _record_names(runtime, context, delivery, recorded, first)
     if done:
         _logger.info(
             "Batch %s was written to these sinks in an earlier run, and is not written to them "
@@ -161,16 +164,14 @@ def _warn_of_removed(
         )
 
 
-def _record_changed_names(
+def _record_names(
     runtime: QueryRuntime,
     context: BatchContext,
     delivery: SinkDelivery,
     recorded: Sequence[str],
     first_batch: int,
 ) -> None:
-    """Record the sinks from `first_batch` on, unless they are `recorded`; forget removed ones."""
-    if delivery.logs.keys() == set(recorded):
-        return
+    """Record the sinks from `first_batch` on; forget those that are only `recorded`."""
     _warn_of_removed(runtime, context, delivery.sinks, recorded)
     _record(runtime, SinkNames(first_batch, tuple(delivery.logs)))
     for name in recorded:

@@ -201,7 +201,9 @@ def _compare_with_commit_log(
 def _get_last_batch_again(context: BatchContext, *, only_without_data: bool) -> None:
     for source, end in context.end_offsets.items():
         start = context.start_offsets.get(source)
-        if isinstance(source, Source) and not (only_without_data and start not in (None, end)):
+        # As in Spark, a source is called too if the batch is its first one.
+        has_data = start is not None and start != end
+        if isinstance(source, Source) and not (only_without_data and has_data):
             source.get_batch(start, end)
 
 

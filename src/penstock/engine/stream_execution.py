@@ -12,6 +12,7 @@ from penstock.checkpoint.timestamps import format_timestamp
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.data_stream import DataStream
 from penstock.engine.ending import Ending
+from penstock.engine.error_text import error_text, or_else
 from penstock.engine.events import QueryStartedEvent
 from penstock.engine.failure import is_of_stop, stream_failure
 from penstock.engine.faults import NO_FAULTS, FaultInjector, FaultPoint
@@ -95,6 +96,7 @@ class StreamExecution:
         self._engine: MicroBatchExecution | None = None
         self._executor: TriggerExecutor | None = None
         self._started_ms = 0
+        self._is_retry = False
         self._progress_lock = threading.Condition()
         self._thread = QueryThread(session, identity, self._run_stream)
 
@@ -143,6 +145,14 @@ class StreamExecution:
 
     # Starting, stopping, waiting.
 
+    def follow(self, failed: StreamExecution) -> None:
+        """Called before `start` of a run that follows a failed one.
+
+        Its first batch is due at once if a trigger has failed, in that run or in one before it that
+        has not been retried.
+        """
+        self._is_retry = failed._is_retry or failed.reporter.trigger_started_ms >= 0
+
     def start(self) -> None:
         """Start the thread; returns when the listeners have received `QueryStartedEvent`."""
         install_record_factory()
@@ -169,7 +179,8 @@ class StreamExecution:
         `timeout` seconds; if that is None, the current `spark.sql.streaming.stopTimeout`, where 0
         means no limit. Raises QueryStopTimeoutError after that. Stopping an ended query does
         nothing. On the query's own thread it does not wait; if a batch runs, for instance in
-        `foreachBatch`, it raises StoppedError unless `graceful`, to leave the batch as Spark does.
+        `foreachBatch`, it raises StoppedError unless `graceful`, so that the batch is not committed
+        and runs again at the next start.
         """
         self.stop_at_boundary()
         if not graceful:
@@ -182,14 +193,21 @@ class StreamExecution:
         if self._thread.is_alive and not self._thread.is_current:
             reason = f"Query {self.identity} was stopped"
             if not graceful:
-                self._session.cancel_jobs(self.identity, reason)
+                self._cancel_jobs(reason)
             bound_from = KEYS["stop_timeout_ms"] if timeout is None else "stop(timeout=...)"
             self._thread.join_stopped(
                 self.stop_bound(timeout), bound_from, lambda: self.reporter.status.message
             )
             # The thread may have submitted another job in the meantime.
-            self._session.cancel_jobs(self.identity, reason)
+            self._cancel_jobs(reason)
         _logger.info("Query %s was stopped", self.identity)
+
+    def _cancel_jobs(self, reason: str) -> None:
+        """Cancel the jobs; an error is logged: without the JVM there are none to cancel."""
+        try:
+            self._session.cancel_jobs(self.identity, reason)
+        except Exception:
+            _logger.warning("The jobs of %s were not cancelled", self.identity, exc_info=True)
 
     def stop_bound(self, timeout: float | None) -> float | None:
         """The time limit of a stop in seconds: `timeout`, else `stopTimeout`; None: no limit."""
@@ -233,14 +251,20 @@ class StreamExecution:
         with self._progress_lock:
             if self._runtime is not None:
                 self._runtime.no_new_data = False
-            self.life.nudge.set()
-            while self.is_active:
-                self._progress_lock.wait(10)
-                self.life.raise_failure()
-                if self._runtime is not None and self._runtime.no_new_data:
-                    return
+        self.life.nudge.set()
+        while self.is_active:
+            if self._executor is not None:
+                self._executor.nudge()  # without the lock: it may wait for a batch, which takes it
+            with self._progress_lock:
+                is_processed = self._progress_lock.wait_for(self._is_processed, 10)
+            self.life.raise_failure()
+            if is_processed:
+                return
         self.life.terminated.wait()
         self.life.raise_failure()
+
+    def _is_processed(self) -> bool:
+        return self._runtime is not None and self._runtime.no_new_data
 
     # The query's thread.
 
@@ -262,12 +286,12 @@ class StreamExecution:
             self._initialize_and_run()
             self.reporter.update_status("Stopped")
         except BaseException as exc:
-            if not self.is_active and is_of_stop(self._session, exc):
+            if is_of_stop(self.life.terminating, self._session, exc):
                 self.reporter.update_status("Stopped")
             else:
-                error_class = self._session.error_class(exc)
+                error_class = or_else(partial(self._session.error_class, exc), None)
+                self._record_failure(or_else(partial(self._session.translated, exc), exc))
                 _logger.error("Query %s terminated with error", self.identity, exc_info=exc)
-                self._record_failure(self._session.translated(exc))
         finally:
             self.life.started.set()
             self.life.initialized.set()
@@ -318,23 +342,29 @@ class StreamExecution:
             progress_lock=self._progress_lock,
             admission=schedule.admission,
             pacing=None if self._pace_ms is None else pacing_of(schedule, self._pace_ms),
+            terminating=self.life.terminating,
         )
         runtime.quarantine = Quarantine(runtime, self._quarantine, self.redactor.text)
         if plan.named_sinks:
-            runtime.sinks = SinkDelivery(runtime, plan.named_sinks, self.life.terminating)
+            runtime.sinks = SinkDelivery(runtime, plan.named_sinks)
         return runtime
 
     def _surroundings(self) -> Surroundings:
         wraps = self._session.settings.available_now_wrapper
         life = self.life
         return Surroundings(
-            self._clock, life.stopping, wraps, lambda: life.batches, self._started_ms
+            self._clock,
+            life.stopping,
+            wraps,
+            lambda: life.batches,
+            self._started_ms,
+            self._is_retry,
         )
 
     def _record_failure(self, exc: BaseException) -> None:
         context = self._engine.context if self._engine else None
         plan = self._plan if self.state is not State.INITIALIZING else None
-        reason = self._session.error_message(exc)
+        reason = or_else(partial(self._session.error_message, exc), error_text(exc))
         self.life.failure = stream_failure(
             self.identity, self.state.value, context, plan, exc, reason, self._checkpoint.root
         )

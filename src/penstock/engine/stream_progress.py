@@ -6,6 +6,7 @@ from collections.abc import ItemsView, Iterator, Mapping, Sequence
 
 from penstock.checkpoint import OffsetSeq, OffsetSeqMetadata
 from penstock.engine.data_stream import DataStream
+from penstock.engine.error_text import shown
 from penstock.engine.offsets import Offset
 from penstock.errors import SourceCountError
 
@@ -42,8 +43,8 @@ class StreamProgress(Mapping[DataStream, Offset]):
         return StreamProgress({**self._offsets, **updates})
 
     def __str__(self) -> str:
-        shown = ",".join(f"{source}: {offset.json}" for source, offset in self._offsets.items())
-        return f"{{{shown}}}"
+        pairs = [f"{shown(source)}: {offset.json}" for source, offset in self._offsets.items()]
+        return f"{{{','.join(pairs)}}}"
 
     __repr__ = __str__
 

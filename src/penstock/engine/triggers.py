@@ -44,6 +44,13 @@ class TriggerExecutor(ABC):
         May be called before `execute`.
         """
 
+    def nudge(self) -> None:
+        """Called on another thread that waits in `process_all_available`: run a batch soon.
+
+        For an executor that otherwise waits for something that may never happen, though there is
+        data. Return at once. May be called before `execute`.
+        """
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -51,6 +58,7 @@ class Surroundings:
 
     `wraps_for_available_now` says whether a source without support for AvailableNow may be wrapped.
     `batches` returns how many batches the run has committed. `started_ms` is when it was started.
+    `is_retry` says that the run follows one that has failed in a trigger: its first batch is due.
     """
 
     clock: Clock
@@ -58,6 +66,7 @@ class Surroundings:
     wraps_for_available_now: bool = False
     batches: Callable[[], int] = lambda: 0
     started_ms: int = 0
+    is_retry: bool = False
 
     def wait_until(self, time_ms: int) -> bool:
         """Wait until a time in milliseconds since the epoch; False if the query is stopped."""
