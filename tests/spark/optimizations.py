@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.engine.clock import SystemClock
 from penstock.engine.seam import BatchRequest
 from penstock.spark.plan.planning import BatchPlanner
 
 RULE = "org.apache.spark.sql.catalyst.optimizer.ColumnPruning"
 """A rule that the optimizer applies to every plan."""
+
+QUARTER_OF_AN_HOUR_MS = 15 * 60_000
 
 
 class Optimizations:
@@ -39,6 +43,8 @@ class Optimizations:
 
 @pytest.fixture
 def optimizations(monkeypatch: pytest.MonkeyPatch) -> Optimizations:
+    """What the queries of a test have optimized, in one quarter of an hour: see docs/adr/0044."""
+    set_clock_back(monkeypatch, _now_ms() % QUARTER_OF_AN_HOUR_MS)
     seen = Optimizations()
     make = BatchPlanner.execution
 
@@ -49,6 +55,15 @@ def optimizations(monkeypatch: pytest.MonkeyPatch) -> Optimizations:
 
     monkeypatch.setattr(BatchPlanner, "execution", execution)
     return seen
+
+
+def set_clock_back(monkeypatch: pytest.MonkeyPatch, by_ms: int) -> None:
+    """Let the system's clock of queries be behind, and go on from there."""
+    monkeypatch.setattr(SystemClock, "time_millis", lambda _: _now_ms() - by_ms)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def numbers(session: SparkSession) -> DataFrame:

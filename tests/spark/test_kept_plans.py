@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from penstock import read_stream, write_stream
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import compiled, new_instance
 from penstock.spark.jvm.java_sources import JavaFile
+from penstock.testing import ManualClock
 from tests.crash.pipelines import PIPELINES, Workspace, run_pipeline
 from tests.spark.driver_classes import add_driver_classes
 from tests.spark.optimizations import Optimizations, numbers
@@ -36,6 +41,22 @@ def with_python_function(session: SparkSession) -> DataFrame:
     return numbers(session).select(plus_one("value").alias("value")).where("value > 3")
 
 
+def with_variable(session: SparkSession) -> DataFrame:
+    session.sql("DECLARE OR REPLACE VARIABLE opening STRING DEFAULT '09:00'")
+    opened = numbers(session).selectExpr("*", "opening as t")
+    return opened.where("timestamp > cast(t as timestamp)")
+
+
+def later_than(session: SparkSession, opening: str) -> DataFrame:
+    """The rows after a time of the day, an expression of the text `t`, '09:00'."""
+    return numbers(session).withColumn("t", F.lit("09:00")).where(f"timestamp > {opening}")
+
+
+def with_time(session: SparkSession) -> DataFrame:
+    session.conf.set("spark.sql.timeType.enabled", "true")
+    return later_than(session, "cast(cast(t as time) as timestamp)")
+
+
 KEPT: dict[str, Program] = {
     "rows": numbers,
     "filter": lambda s: numbers(s).where("value % 2 = 0 and timestamp is not null"),
@@ -56,12 +77,21 @@ NOT_KEPT: dict[str, Program] = {
     "time of day": lambda s: numbers(s).where("timestamp > cast('09:00:00' as timestamp)"),
     "to_date": lambda s: numbers(s).select(F.to_date(F.lit("today")).alias("day"), "value"),
     "hour": lambda s: numbers(s).where("timestamp > date_trunc('year', 'now')"),
-    "cast further up": lambda s: (
-        numbers(s).withColumn("t", F.lit("09:00")).where("timestamp > cast(t as timestamp)")
-    ),
+    "cast further up": lambda s: later_than(s, "cast(t as timestamp)"),
+    "nested cast": lambda s: later_than(s, "cast(array(t) as array<timestamp>)[0]"),
+    "document": lambda s: later_than(s, "from_json('[\"' || t || '\"]', 'array<timestamp>')[0]"),
+    "variable": with_variable,
     "random": lambda s: numbers(s).withColumn("chance", F.rand()),
     "subquery": lambda s: numbers(s).where("value > (select min(id) from range(3))"),
     "table": lambda s: numbers(s).join(s.range(5), F.expr("value = id")),
+}
+
+NOT_KEPT_SINCE: dict[tuple[str, str], Program] = {
+    ("4.0", "variant"): lambda s: later_than(s, "cast(cast(t as variant) as timestamp)"),
+    ("4.0", "variant_get"): lambda s: later_than(
+        s, "variant_get(parse_json('\"' || t || '\"'), '$', 'timestamp')"
+    ),
+    ("4.3", "time"): with_time,
 }
 
 
@@ -92,11 +122,20 @@ def test_an_optimized_plan_serves_later_batches(
     optimizations.assert_equal()
 
 
-@pytest.mark.parametrize("name", NOT_KEPT)
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(pytest.param(program, id=name) for name, program in NOT_KEPT.items()),
+        *(
+            pytest.param(program, id=name, marks=pytest.mark.since(line, name))
+            for (line, name), program in NOT_KEPT_SINCE.items()
+        ),
+    ],
+)
 def test_a_plan_whose_optimization_may_differ_is_optimized_in_every_batch(
-    session: SparkSession, checkpoint: Path, optimizations: Optimizations, name: str
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations, program: Program
 ) -> None:
-    run(NOT_KEPT[name](session), checkpoint, "noop")
+    run(program(session), checkpoint, "noop")
     assert optimizations.by_spark == [True] * BATCHES
 
 
@@ -149,6 +188,25 @@ def test_a_changed_setting_makes_spark_optimize_again(
     optimizations.assert_equal()
 
 
+def test_a_plan_is_not_kept_until_the_date_may_have_changed(
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations
+) -> None:
+    clock = ManualClock(datetime(2024, 1, 1, 18, 29, tzinfo=UTC))
+
+    def go_on(batch: DataFrame, batch_id: int) -> None:
+        batch.count()
+        # It is midnight in India.
+        if batch_id == 4:
+            clock.advance(60)
+
+    writer = write_stream(numbers(session)).foreachBatch(go_on).clock(clock)
+    query = writer.start(checkpointLocation=str(checkpoint))
+    query.stop_after(batches=8)
+    query.awaitTermination()
+    assert optimizations.by_spark == [True, True, True, False, False, True, True, False]
+    optimizations.assert_equal()
+
+
 OWN_RULE = """
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -160,16 +218,33 @@ public class OwnRule extends Rule {
 """
 
 
+@pytest.mark.parametrize("package", ["penstock.tests", "org.apache.spark.sql.catalyst.optimizer"])
 def test_a_session_with_its_own_rules_optimizes_every_batch(
-    session: SparkSession, checkpoint: Path, optimizations: Optimizations
+    session: SparkSession, checkpoint: Path, optimizations: Optimizations, package: str
 ) -> None:
     jvm = Jvm.of(session)
-    loader = compiled(jvm, [JavaFile("OwnRule.java", OWN_RULE)], "penstock.tests")
-    rule = new_instance(jvm, loader, "OwnRule", "penstock.tests")
+    loader = compiled(jvm, [JavaFile("OwnRule.java", OWN_RULE)], package)
+    rule = new_instance(jvm, loader, "OwnRule", package)
     experimental = session._jsparkSession.experimental()
     getattr(experimental, "extraOptimizations_$eq")(jvm.seq([rule]))
     run(numbers(session), checkpoint, "noop")
     assert optimizations.by_spark == [True] * BATCHES
+
+
+@pytest.mark.extended
+def test_a_session_with_hive_support_keeps_plans() -> None:
+    """In a process of its own, as Hive support is a setting of the application."""
+    in_memory = "spark.hadoop.javax.jdo.option.ConnectionURL=jdbc:derby:memory:hive;create=true"
+    conf = f'--conf spark.sql.catalogImplementation=hive --conf "{in_memory}" pyspark-shell'
+    same_test = ["-k", "serves_later_batches and rows-noop"]
+    child = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", __file__, *same_test],
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": conf},
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stdout
+    assert "1 passed" in child.stdout
 
 
 @pytest.fixture

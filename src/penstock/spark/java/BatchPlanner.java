@@ -17,7 +17,6 @@ public class BatchPlanner {
     private final HashMap stateSchemas = new HashMap();
     private final java.util.Map parsedLast = new java.util.LinkedHashMap();
     private final boolean isTerminating;
-    private final boolean readsClock;
     private final boolean joinsStreams;
     private final WatermarkPropagator propagator;
     private final ConfBroadcasts broadcasts;
@@ -36,7 +35,6 @@ public class BatchPlanner {
         this.runId = UUID.fromString(runId);
         this.stateIds = stateIds;
         this.isTerminating = isTerminating;
-        readsClock = write.containsPattern(TreePattern.CURRENT_LIKE());
         propagator = WatermarkPropagator$.MODULE$.apply(session.sessionState().conf());
         joinsStreams = leaves.joinsStreams();
         broadcasts = ConfBroadcasts.of(session.sparkContext());
@@ -51,13 +49,15 @@ public class BatchPlanner {
             long batchId, long timestampMs, String before, String metadata, boolean isFirst,
             boolean isAnalyzed) {
         LogicalPlan plan = leaves.withData(write);
-        if (readsClock) { plan = atTime(plan, timestampMs); }
+        if (plan.containsPattern(TreePattern.CURRENT_LIKE())) { plan = atTime(plan, timestampMs); }
         plan = plan instanceof WriteToMicroBatchDataSource
             ? (LogicalPlan) ((WriteToMicroBatchDataSource) plan).withNewBatchId(batchId)
             : (LogicalPlan) ((WriteToMicroBatchDataSourceV1) plan).withNewBatchId(batchId);
         if (isAnalyzed) { plan.setAnalyzed(); }
         LogicalPlan[] data = isAnalyzed ? leaves.plainData() : null;
-        QueryExecution execution = executionOf(plan, batchId, before, metadata, isFirst, data);
+        QueryExecution execution =
+            executionOf(plan, batchId, before, metadata, isFirst, data, timestampMs);
+        propagator.purge(batchId - 2); // planning adds those of this batch, and reads the last ones
         if (joinsStreams) { broadcasts.begin(runId); } // planning it broadcasts configurations
         try {
             execution.executedPlan();
@@ -70,13 +70,13 @@ public class BatchPlanner {
     /** The execution of another plan, without streaming leaves, in the place of the batch's. */
     public QueryExecution executionOf(
             LogicalPlan plan, long batchId, String before, String metadata, boolean isFirst) {
-        return executionOf(plan, batchId, before, metadata, isFirst, null);
+        return executionOf(plan, batchId, before, metadata, isFirst, null, 0);
     }
 
     /** The execution of a plan; if `data` is not null, with the optimized plan that was kept. */
     private QueryExecution executionOf(
             LogicalPlan plan, long batchId, String before, String metadata, boolean isFirst,
-            final LogicalPlan[] data) {
+            final LogicalPlan[] data, final long timestampMs) {
         return ${new IncrementalExecution(
             sparkSession = session, logicalPlan = plan, outputMode = outputMode,
             checkpointLocation = statePath, queryId = queryId, runId = runId,
@@ -91,14 +91,14 @@ public class BatchPlanner {
                 if (optimized == null && data != null) { optimized = kept(); }
                 if (optimized == null) {
                     optimized = super.optimizedPlan();
-                    if (data != null) { keptPlans.learn(logical(), optimized, data); }
+                    if (data != null) { keptPlans.learn(logical(), optimized, data, timestampMs); }
                 }
                 return optimized;
             }
 
             private LogicalPlan kept() {
                 return (LogicalPlan) executePhase("optimization", new AbstractFunction0() {
-                    public Object apply() { return keptPlans.find(logical(), data); }
+                    public Object apply() { return keptPlans.find(logical(), data, timestampMs); }
                 });
             }
         };
@@ -127,9 +127,6 @@ public class BatchPlanner {
         }
         return found;
     }
-
-    /** Drops the watermarks up to a batch. */
-    public void purgeWatermarks(long batchId) { propagator.purge(batchId); }
 
     /** Replaces current_timestamp and the like in a plan by the timestamp of a batch. */
     private static LogicalPlan atTime(LogicalPlan plan, final long timestampMs) {

@@ -4,23 +4,26 @@ import scala.collection.Iterator;
 
 /** An optimized plan, the scans in it, and whether it may be used for later batches. */
 class KeptPlan {
+    /** The plan of a shape that Spark optimizes in every batch. */
     static final KeptPlan REJECTED = new KeptPlan();
+
+    private static final int UNDECIDED = 0, CONFIRMED = 1, REFUSED = 2;
 
     private final LogicalPlan plan;
     private final java.util.Map leafOfScan = new IdentityHashMap();
-    private final java.util.Map settings;
-    private Boolean isConfirmed;
+    private final Surroundings surroundings;
+    private int state = UNDECIDED;
 
     private KeptPlan() {
         plan = null;
-        settings = null;
-        isConfirmed = Boolean.FALSE;
+        surroundings = null;
+        state = REFUSED;
     }
 
-    /** `settings` are those of the session. Rejected at once if a scan in it is not a leaf's. */
-    KeptPlan(LogicalPlan plan, LogicalPlan[] data, java.util.Map settings) {
+    /** Rejected at once if a scan in it is not a leaf's. */
+    KeptPlan(LogicalPlan plan, LogicalPlan[] data, Surroundings surroundings) {
         this.plan = plan;
-        this.settings = new java.util.HashMap(settings);
+        this.surroundings = surroundings;
         for (Iterator nodes = plan.collectLeaves().iterator(); nodes.hasNext();) {
             Object node = nodes.next();
             if (!V2Scan.isScan(node)) { continue; }
@@ -30,15 +33,16 @@ class KeptPlan {
         }
     }
 
-    boolean isUndecided() { return isConfirmed == null; }
+    boolean isUndecided() { return state == UNDECIDED; }
 
-    boolean isConfirmed() { return isConfirmed != null && isConfirmed.booleanValue(); }
+    boolean isConfirmed() { return state == CONFIRMED; }
 
-    void confirm() { isConfirmed = Boolean.TRUE; }
+    void confirm() { state = CONFIRMED; }
 
-    void reject() { isConfirmed = Boolean.FALSE; }
+    void reject() { state = REFUSED; }
 
-    boolean hasSettings(java.util.Map others) { return settings.equals(others); }
+    /** Whether the optimizer still has the same settings and the same day. */
+    boolean isOf(Surroundings others) { return surroundings.equals(others); }
 
     /** Whether this plan with other data equals what Spark has made of these. */
     boolean isLike(LogicalPlan optimized, LogicalPlan[] data) {

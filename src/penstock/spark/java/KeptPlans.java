@@ -4,9 +4,9 @@ import scala.collection.immutable.Nil$;
 
 /**
  * Keeps the optimized plans of a query's batches. Batches of one shape differ only in the offsets
- * of their scans, which no rule of Spark's optimizer reads. The optimizer runs for the first two
- * batches of a shape; if both results are equal but for the scans, later batches get that plan with
- * their own scans and their own write. See docs/adr/0039.
+ * of their scans, which no rule of Spark's optimizer reads. The optimizer runs for the batch of a
+ * shape that is analyzed and for two more; if the plans of these two are equal but for the scans,
+ * later batches get that plan with their own scans and their own write. See docs/adr/0039.
  */
 class KeptPlans {
     private static final int MOST_SHAPES = 16;
@@ -22,11 +22,11 @@ class KeptPlans {
         this.write = write;
     }
 
-    /** The optimized plan of a batch; null if Spark has to optimize it. */
-    LogicalPlan find(LogicalPlan batch, LogicalPlan[] data) {
+    /** The optimized plan of a batch planned at `timestampMs`; null if Spark has to optimize it. */
+    LogicalPlan find(LogicalPlan batch, LogicalPlan[] data, long timestampMs) {
         KeptPlan kept = (KeptPlan) shapes.get(shapeOf(data));
         if (kept == null || !kept.isConfirmed()) { return null; }
-        if (!kept.hasSettings(settings())) {
+        if (!kept.isOf(new Surroundings(session, timestampMs))) {
             shapes.remove(shapeOf(data));
             return null;
         }
@@ -40,16 +40,19 @@ class KeptPlans {
     }
 
     /** Takes note of a plan that Spark has optimized. Whatever goes wrong, it is not kept. */
-    void learn(LogicalPlan batch, LogicalPlan optimized, LogicalPlan[] data) {
+    void learn(
+            LogicalPlan batch, LogicalPlan optimized, LogicalPlan[] data, long timestampMs) {
         Object shape = shapeOf(data);
         try {
+            Surroundings surroundings = new Surroundings(session, timestampMs);
             KeptPlan kept = (KeptPlan) shapes.get(shape);
+            if (kept != null && kept.isUndecided() && !kept.isOf(surroundings)) { kept = null; }
             LogicalPlan rows = rowsOf(optimized);
-            if (kept == null && shapes.size() < MOST_SHAPES && rows != null && isFixed()) {
-                shapes.put(shape, new KeptPlan(rows, data, settings()));
+            boolean hasRoom = shapes.containsKey(shape) || shapes.size() < MOST_SHAPES;
+            if (kept == null && hasRoom && rows != null && isFixed()) {
+                shapes.put(shape, new KeptPlan(rows, data, surroundings));
             } else if (kept != null && kept.isUndecided()) {
-                boolean isEqual = kept.hasSettings(settings()) && kept.isLike(rows, data)
-                    && isSchemaFinal(batch, rows);
+                boolean isEqual = kept.isLike(rows, data) && isSchemaFinal(batch, rows);
                 if (isEqual) { kept.confirm(); } else { kept.reject(); }
             }
         } catch (Throwable unexpected) {
@@ -63,8 +66,6 @@ class KeptPlans {
         for (LogicalPlan each : data) { shape.append(V2Scan.isScan(each) ? '1' : '0'); }
         return shape.toString();
     }
-
-    private java.util.Map settings() { return session.sessionState().conf().settings(); }
 
     /** The plan below the write of a V2 sink, null if that is in a catalog; otherwise the plan. */
     private static LogicalPlan rowsOf(LogicalPlan optimized) {

@@ -1,6 +1,8 @@
 import java.util.regex.Pattern;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
 import scala.collection.Iterator;
+import scala.runtime.AbstractFunction1;
 
 /**
  * Finds out whether the optimizer may compute a date or a time from the clock although no
@@ -24,11 +26,12 @@ class TimesInStrings {
     void look(Expression expression) {
         String kind = expression.getClass().getSimpleName();
         if (kind.equals("Literal")) {
-            hasPartOfTime |= isText(expression.dataType())
-                && PART_OF_TIME.matcher(String.valueOf(expression.eval(null))).matches();
+            hasPartOfTime |= isText(expression.dataType()) && !isWithoutTime(expression);
             return;
         }
         boolean isConstant = expression.references().isEmpty() && !kind.equals("Alias");
+        // Its value is not known here, as that of a variable of the session.
+        hasPartOfTime |= isConstant && isText(expression.dataType());
         for (Iterator i = expression.children().iterator(); i.hasNext();) {
             Expression child = (Expression) i.next();
             isOfTheDay |= isConstant && isText(child.dataType());
@@ -45,19 +48,32 @@ class TimesInStrings {
         }
     }
 
+    /** Whether a literal is a text without a part of a time. Texts in an array are not read. */
+    private static boolean isWithoutTime(Expression literal) {
+        return literal.dataType() instanceof StringType
+            && !PART_OF_TIME.matcher(String.valueOf(literal.eval(null))).matches();
+    }
+
     private void lookAtCast(DataType from, DataType to) {
         if (!isDated(to)) { return; }
-        String name = from.typeName();
-        isOfTheDay |= name.startsWith("time") && !isDated(from); // TIME, of Spark 4.1
-        parsesColumns |= isText(from) || name.startsWith("variant");
+        // TIME can be cast to a timestamp since Spark 4.3: with the date of the batch.
+        isOfTheDay |= has(from, "time(");
+        parsesColumns |= isText(from) || has(from, "variant");
     }
 
-    private static boolean isDated(DataType type) {
-        return type.typeName().startsWith("date") || type.typeName().startsWith("timestamp");
-    }
+    private static boolean isDated(DataType type) { return has(type, "date", "timestamp"); }
 
-    private static boolean isText(DataType type) {
-        String name = type.typeName();
-        return name.startsWith("string") || name.startsWith("char") || name.startsWith("varchar");
+    private static boolean isText(DataType type) { return has(type, "string", "char", "varchar"); }
+
+    /** Whether a type, or one inside an array, a map or a struct, has a name that begins so. */
+    private static boolean has(DataType type, final String... names) {
+        return type.existsRecursively(new AbstractFunction1() {
+            public Object apply(Object part) {
+                for (String name : names) {
+                    if (((DataType) part).typeName().startsWith(name)) { return Boolean.TRUE; }
+                }
+                return Boolean.FALSE;
+            }
+        });
     }
 }

@@ -40,11 +40,6 @@ class BatchPlanner:
         """The execution of another plan, without streaming leaves, in the place of the batch's."""
         return self._jplanner.executionOf(plan, request.batch_id, *_facts(request))
 
-    def forget_before(self, batch_id: int) -> None:
-        """Drop the watermarks that no batch from this one on needs."""
-        # The watermark of the previous batch is needed too.
-        self._jplanner.purgeWatermarks(batch_id - 1)
-
     def should_run_another_batch(self, last: Any, metadata: OffsetSeqMetadata) -> bool:
         """Whether a batch has something to do without new data, after the execution `last`."""
         return bool(send(self._jplanner, "shouldRunAnotherBatch", last, metadata.json))
