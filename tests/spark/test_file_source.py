@@ -23,6 +23,18 @@ def run_to_parquet(df: DataFrame, checkpoint: Path, out: Path) -> list[int]:
     return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
 
 
+def test_a_start_has_the_schema_that_was_inferred_for_the_dataframe(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    session.conf.set("spark.sql.streaming.schemaInference", "true")
+    (tmp_path / "in").mkdir()
+    put_file(tmp_path / "in", "a.json", '{"n": 1}', 1)
+    stream = session.readStream.json(str(tmp_path / "in"))
+    put_file(tmp_path / "in", "b.json", '{"m": "text", "n": 2}', 2)
+    assert run_to_parquet(stream, checkpoint, tmp_path / "out") == [2]
+    assert column(session.read.parquet(str(tmp_path / "out")), "n") == [1, 2]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_is_read_file_by_file(
     session: SparkSession, tmp_path: Path, checkpoint: Path, format: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock import read_stream, write_stream
 from penstock.engine.read_limit import ReadLimit
@@ -75,6 +75,13 @@ def test_a_cause_in_python_counts(session: SparkSession) -> None:
     assert is_interruption(jvm, error, RUN_ID)
 
 
+def time_out(jvm: Jvm) -> None:
+    """Raise a SocketTimeoutException."""
+    socket = jvm.cls("java.net.ServerSocket")(0)
+    socket.setSoTimeout(1)
+    socket.accept()
+
+
 class Waiting(Numbers):
     """Numbers whose first `latest_offset` waits for a connection that never comes."""
 
@@ -87,9 +94,22 @@ class Waiting(Numbers):
     def latest_offset(self, start: Any, limit: ReadLimit) -> Any:
         self.is_asked.set()
         assert self.goes_on.wait(PATIENCE)
-        socket = self._jvm.cls("java.net.ServerSocket")(0)
-        socket.setSoTimeout(1)
-        socket.accept()
+        time_out(self._jvm)
+
+
+def test_a_sink_whose_socket_times_out_is_called_again(session: SparkSession) -> None:
+    calls: list[int] = []
+
+    def time_out_first(df: DataFrame, batch_id: int) -> None:
+        calls.append(df.count())
+        if len(calls) == 1:
+            time_out(Jvm.of(session))
+
+    writer = write_stream(read_stream(Numbers(2), session))
+    query = writer.to("slow", time_out_first, retries=1, backoff=0).start()
+    query.processAllAvailable()
+    query.stop()
+    assert calls == [2, 2]
 
 
 def test_a_timeout_of_a_socket_while_the_query_is_stopped_is_no_failure(

@@ -191,6 +191,18 @@ def test_observed_metrics_are_in_the_progress_of_query_and_listener(
     assert (heard["rows"], heard["top"]) == (2, 3)
 
 
+def test_an_observed_interval_is_a_text_in_the_progress(session: SparkSession) -> None:
+    rows = read_stream(Numbers(2), session)
+    late = F.max(F.make_dt_interval(mins=F.col("n"))).alias("late")
+    figures = rows.observe(
+        "figures", late, F.count(F.lit(1)).alias("rows"), F.max("n").alias("top")
+    )
+    query = write_stream(figures).format("noop").start()
+    query.processAllAvailable()
+    found = query.recentProgress[0].observedMetrics["figures"]
+    assert (found.late, found.rows, found.top) == ("PT1M", 2, 1)
+
+
 @pytest.mark.parametrize("engine", ["spark", "penstock"])
 def test_listeners_get_the_numbers_of_recent_progress_before_they_are_rounded(
     session: SparkSession, listen: Listen, tmp_path: Path, engine: str

@@ -107,8 +107,9 @@ def test_a_source_of_the_first_api_says_so(
 
 
 def test_a_disabled_second_api_without_a_first_is_refused(session: SparkSession) -> None:
-    session.conf.set("spark.sql.streaming.disabledV2MicroBatchReaders", RATE)
-    query = write_stream(session.readStream.format("rate").load()).format("noop").start()
+    session.conf.set("spark.sql.streaming.disabledV2MicroBatchReaders", f"another.Format , {RATE} ")
+    writer = write_stream(session.readStream.format("rate").load()).format("noop")
+    query = writer.trigger(once=True).start()
     with pytest.raises(StreamingQueryException, match="rate does not support microbatch"):
         query.awaitTermination()
 

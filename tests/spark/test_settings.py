@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import read_stream, write_stream
 from penstock.errors import QueryStopTimeoutError
-from tests.streams import PATIENCE, LineFiles, Numbers, query_id_of
+from tests.streams import PATIENCE, LineFiles, Numbers, log_entries, query_id_of
 
 ENGINES = ["spark", "penstock"]
 S = "spark.sql.streaming."
@@ -56,6 +57,50 @@ def test_how_many_records_are_kept_may_change(
     kept = len(query.recentProgress)
     query.stop()
     assert kept == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param([0, 1], marks=pytest.mark.until("3.5", "a wrapper that cannot be turned off")),
+        pytest.param([0], marks=pytest.mark.since("4.0", "a setting for the wrapper")),
+    ],
+)
+def test_available_now_with_a_source_that_does_not_support_it(
+    session: SparkSession, checkpoint: Path, engine: str, batches: list[int]
+) -> None:
+    def run(sink: Callable[[DataFrame, int], None]) -> None:
+        writer = writer_of(engine, session.readStream.format("rate").load()).foreachBatch(sink)
+        writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+
+    def crash(df: DataFrame, batch_id: int) -> None:
+        raise OSError("crash")
+
+    with pytest.raises(StreamingQueryException):
+        run(crash)
+    # The source has a row for each second since the time in this file.
+    (checkpoint / "sources/0/0").write_text("v1\n1000")
+    (checkpoint / "sources/0/.0.crc").unlink(missing_ok=True)
+    run(lambda df, batch_id: None)
+    assert log_entries(checkpoint, "commits") == batches
+
+
+@pytest.mark.until("4.2", "settings that are checked only when a query starts")
+@pytest.mark.parametrize("retained", ["0", "-1"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_that_retains_no_batch_is_refused_before_it_writes(
+    session: SparkSession, checkpoint: Path, tmp_path: Path, engine: str, retained: str
+) -> None:
+    session.conf.set(S + "minBatchesToRetain", retained)
+    files = LineFiles(tmp_path / "in")
+    files.add("a")
+    writer = writer_of(engine, files.stream(session)).format("noop")
+    writer.option("checkpointLocation", str(checkpoint))
+    with pytest.raises(IllegalArgumentException, match="minBatchesToRetain has to be positive"):
+        writer.start()
+    assert list(checkpoint.iterdir()) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

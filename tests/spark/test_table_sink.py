@@ -51,6 +51,22 @@ def test_a_new_table_is_partitioned_as_asked(
     assert column(session.table(table).where("`odd number` = 1"), "n") == [1, 3]
 
 
+@pytest.mark.parametrize("type", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_a_new_table_has_the_timestamps_of_the_stream(
+    session: SparkSession, checkpoint: Path, table: str, type: str
+) -> None:
+    session.conf.set("spark.sql.timestampType", type)
+    zoned, local = "cast(null as timestamp_ltz)", "cast(null as timestamp_ntz)"
+    rows = read_stream(Numbers(1), session).selectExpr(
+        f"{zoned} as TIMESTAMP",
+        f"{zoned} as `a TIMESTAMP, b`",
+        f"named_struct('TIMESTAMP', {zoned}, 'l', array({local})) as s",
+        f"{local} as l",
+    )
+    run_to_table(rows, checkpoint, table)
+    assert session.table(table).schema.simpleString() == rows.schema.simpleString()
+
+
 def test_a_new_table_lies_where_its_path_says(
     session: SparkSession, checkpoint: Path, tmp_path: Path, table: str
 ) -> None:

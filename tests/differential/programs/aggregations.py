@@ -35,6 +35,15 @@ def distinct(source: Input) -> DataFrame:
     return source.stream().select("key").distinct()
 
 
+def set_difference(source: Input) -> DataFrame:
+    keys = source.stream().select("key")
+    return keys.subtract(source.spark.range(1).selectExpr("'a' as key"))
+
+
+def set_difference_with_duplicates(source: Input) -> DataFrame:
+    return source.stream().select("key").exceptAll(source.spark.sql("select 'a' as key"))
+
+
 def events(source: Input) -> DataFrame:
     return source.stream().withWatermark("time", "10 seconds")
 
@@ -107,6 +116,25 @@ PROGRAMS = (
         "aggregation-without-key", without_key, EVENTS_ONLY, "update", stateful=True, extended=True
     ),
     Program("distinct-update", distinct, EVENTS_ONLY, "update", stateful=True, extended=True),
+    Program("set-difference", set_difference, EVENTS_ONLY, "update", stateful=True),
+    Program(
+        "set-difference-state-ids",
+        set_difference,
+        EVENTS_ONLY,
+        "update",
+        rounds=2,
+        conf=STATE_IDS,
+        stateful=True,
+        since="4.0",
+    ),
+    Program(
+        "set-difference-with-duplicates",
+        set_difference_with_duplicates,
+        EVENTS_ONLY,
+        "update",
+        stateful=True,
+        extended=True,
+    ),
     Program("aggregation-rocksdb", by_key, EVENTS_ONLY, "update", conf=ROCKSDB, stateful=True),
     Program("tumbling-append", tumbling, EVENTS_ONLY, stateful=True),
     Program("tumbling-update", tumbling, EVENTS_ONLY, "update", stateful=True, extended=True),

@@ -154,7 +154,8 @@ class _Binder:
         self._jplan = jplan
         self._root = checkpoint_root
         self._next_source_id = 0
-        self._disabled = session.get_conf(_DISABLED_READERS).split(",")
+        disabled = session.get_conf(_DISABLED_READERS).split(",")
+        self._disabled = {name.strip() for name in disabled}
 
     def bind(self, description: PlanDescription) -> list[Leaf]:
         leaves: list[Leaf] = []

@@ -31,7 +31,7 @@ from penstock.spark.batch.put_aside import PartCopier
 from penstock.spark.batch.trials import SparkTrials, trial_state
 from penstock.spark.plan.dedup_keys import DEDUPLICATION, with_key_order
 from penstock.spark.plan.plan_advice import warn_of_default_partitions
-from penstock.spark.plan.plan_description import describe
+from penstock.spark.plan.plan_description import SET_DIFFERENCE, describe
 from penstock.spark.plan.planning import BatchPlanner
 from penstock.spark.plan.statistics import PlanStatistics
 from penstock.spark.plan.watermarks import describe_watermarks
@@ -98,26 +98,33 @@ class SparkQueryPlan(QueryPlan):
         self._watermarks = describe_watermarks(description, self._sources)
         stateful = description.stateful_kinds
         self._has_state = bool(stateful)
-        self._statistics = PlanStatistics(
-            jvm,
-            jplan,
-            self._sources,
-            has_watermark=bool(self._watermarks),
-            has_state=self._has_state,
-            has_observations="CollectMetrics" in description.kinds,
-        )
         self._state_ids = StateIds(session)
-        names_sinks = session.is_on(SINK_EVOLUTION)
-        self._sink_names = SinkNames(names_sinks, spec.sink_name, spec.sink)
-        self._state_commits = StateCommits(
-            session, identity, description, spec.sink, is_terminating=spec.is_terminating
-        )
+        self._sink_names = SinkNames(session.is_on(SINK_EVOLUTION), spec.sink_name, spec.sink)
         state_path = checkpoint.state_path
         if stateful.isdisjoint(_RECORD_THEIR_PATHS):
             state_path = session.direct(state_path)
         self._analyzed, self._jplan = analyzed, jplan
         self._planner = self._make_planner(spec.sink, state_path, identity.run_id)
-        if self._has_state:
+        self._shared = _Shared(
+            query_id=identity.id,
+            session=session,
+            sink=spec.sink,
+            statistics=PlanStatistics(
+                jvm,
+                jplan,
+                self._sources,
+                has_watermark=bool(self._watermarks),
+                has_state=self._has_state,
+                has_observations="CollectMetrics" in description.kinds,
+            ),
+            state_ids=self._state_ids,
+            sink_names=self._sink_names,
+            state_commits=StateCommits(
+                session, identity, description, spec.sink, is_terminating=spec.is_terminating
+            ),
+            planner=self._planner,
+        )
+        if stateful - {SET_DIFFERENCE}:
             if jvm.line.adaptive_execution:
                 _logger.warning("Disabling AQE since AQE is not supported in stateful workloads.")
                 session.set_conf(_AQE, "false")
@@ -177,26 +184,10 @@ class SparkQueryPlan(QueryPlan):
         self._sink_names.resume_after_commit(commit)
         self._state_ids.resume_after_commit(commit)
 
-    def forget_before(self, batch_id: int) -> None:
-        # Only stateful queries propagate watermarks.
-        if self._has_state:
-            self._planner.forget_before(batch_id)
-
     def prepare(self, request: BatchRequest) -> SparkBatchExecution:
         shape = self._set_data(request)
         execution = self._planner.execution(request, shape)
-        batch = SparkBatchExecution(
-            self._session,
-            self._spec.sink,
-            self._statistics,
-            self._state_ids,
-            self._sink_names,
-            self._state_commits,
-            self._planner,
-            execution,
-            request,
-            self._identity.id,
-        )
+        batch = SparkBatchExecution(self._shared, execution, request)
         self._planner.learn(shape, execution)
         return batch
 
@@ -256,30 +247,25 @@ class SparkQueryPlan(QueryPlan):
         return self._text
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """What all batches of a run use."""
+
+    query_id: str
+    session: SparkStreamSession
+    sink: SparkSink
+    statistics: PlanStatistics
+    state_ids: StateIds
+    sink_names: SinkNames
+    state_commits: StateCommits
+    planner: BatchPlanner
+
+
 class SparkBatchExecution(BatchExecution):
     """A batch that Spark has planned."""
 
-    def __init__(
-        self,
-        session: SparkStreamSession,
-        sink: SparkSink,
-        statistics: PlanStatistics,
-        state_ids: StateIds,
-        sink_names: SinkNames,
-        state_commits: StateCommits,
-        planner: BatchPlanner,
-        execution: Any,
-        request: BatchRequest,
-        query_id: str,
-    ) -> None:
-        self._query_id = query_id
-        self._session = session
-        self._sink = sink
-        self._statistics = statistics
-        self._state_ids = state_ids
-        self._sink_names = sink_names
-        self._state_commits = state_commits
-        self._planner = planner
+    def __init__(self, shared: _Shared, execution: Any, request: BatchRequest) -> None:
+        self._shared = shared
         self._execution = execution
         self._request = request
         self._event_time: list[EventTimeStats] | None = None
@@ -290,66 +276,70 @@ class SparkBatchExecution(BatchExecution):
 
     def run(self) -> int | None:
         self._before_run()
-        return self._sink.add_batch(self._batch(), self._execution)
+        return self._shared.sink.add_batch(self._batch(), self._execution)
 
     @property
     def has_other_effects(self) -> bool:
-        return self._statistics.has_any
+        return self._shared.statistics.has_any
 
     def run_for_sinks(self, deliver: Callable[[SinkWriter], None], *, is_wanted: bool) -> int:
-        assert isinstance(self._sink, ManySinks)
+        assert isinstance(self._shared.sink, ManySinks)
         self._before_run()
-        return self._sink.share_batch(self._batch(), self._execution, deliver, is_wanted=is_wanted)
+        return self._shared.sink.share_batch(
+            self._batch(), self._execution, deliver, is_wanted=is_wanted
+        )
 
     def _batch(self) -> SinkBatch:
         planned_at = self._request.metadata.batch_timestamp_ms
-        return SinkBatch(self._query_id, self._request.batch_id, planned_at)
+        return SinkBatch(self._shared.query_id, self._request.batch_id, planned_at)
 
     def _before_run(self) -> None:
         if self._request.is_first_in_run:
-            purge_state_metadata(self._session, self._state_writers())
-        if self._state_commits.applicable:
-            self._state_commits.expect(self._request.batch_id, self._execution)
+            purge_state_metadata(self._shared.session, self._state_writers())
+        if self._shared.state_commits.applicable:
+            self._shared.state_commits.expect(self._request.batch_id, self._execution)
 
     def event_time_stats(self) -> Sequence[EventTimeStats]:
         if self._event_time is None:
-            self._event_time = self._statistics.event_time_stats(self._execution)
+            self._event_time = self._shared.statistics.event_time_stats(self._execution)
         return self._event_time
 
     def commit_metadata(self, next_watermark_ms: int) -> CommitMetadata:
         ids = None
-        if self._state_ids.enabled:
-            ids = self._state_ids.take(self._state_writers(), self._request.batch_id)
-        sinks = self._sink_names.of_this_commit() if self._sink_names.enabled else None
+        if self._shared.state_ids.enabled:
+            ids = self._shared.state_ids.take(self._execution, self._request.batch_id)
+        sinks = (
+            self._shared.sink_names.of_this_commit() if self._shared.sink_names.enabled else None
+        )
         version = 3 if sinks is not None else 2 if ids is not None else 1
         return CommitMetadata(next_watermark_ms, ids, sinks, version)
 
     def should_run_another_batch(self, metadata: OffsetSeqMetadata) -> bool:
-        if not self._statistics.has_state:
+        if not self._shared.statistics.has_state:
             return False
-        return self._planner.should_run_another_batch(self._execution, metadata)
+        return self._shared.planner.should_run_another_batch(self._execution, metadata)
 
     def explain(self, *, extended: bool) -> str:
-        jvm = self._session.jvm
+        jvm = self._shared.session.jvm
         command = jvm.new(
             "StreamingExplainCommand", queryExecution=self._execution, extended=extended
         )
         rows = (
-            self._session.jsession.sessionState()
+            self._shared.session.jsession.sessionState()
             .executePlan(command, jvm.module("CommandExecutionMode").ALL())
             .executedPlan()
         )
         return "\n".join(row.getString(0) for row in rows.executeCollect())
 
     def statistics(self, *, has_new_data: bool) -> ExecutionStats:
-        self._state_commits.validate(self._request.batch_id)
-        if self._statistics.has_state:
-            self._state_commits.report_lag(self._request.batch_id)
-        return self._statistics.of(
+        self._shared.state_commits.validate(self._request.batch_id)
+        if self._shared.statistics.has_state:
+            self._shared.state_commits.report_lag(self._request.batch_id)
+        return self._shared.statistics.of(
             self._execution,
             self.event_time_stats(),
             has_new_data=has_new_data,
         )
 
     def _state_writers(self) -> list[Any]:
-        return self._statistics.state_store_writers(self._execution)
+        return self._shared.statistics.state_store_writers(self._execution)

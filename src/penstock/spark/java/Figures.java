@@ -4,6 +4,7 @@ import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.Seq;
 import scala.collection.immutable.Map;
+import scala.collection.mutable.HashMap;
 
 /** Reads the statistics of a finished batch from the operators of its physical plan. */
 public class Figures {
@@ -55,6 +56,16 @@ public class Figures {
             StateOperatorProgress figures = ((StateStoreWriter) i.next()).getProgress();
             records.add(figures.json());
             records.add(SnapshotMetrics.namesIn(figures)).end();
+        }
+        return records.toString();
+    }
+
+    /** Puts the ids of the state files of a batch into `known`; the records of `StateFileIds`. */
+    public String takeStateIds(QueryExecution execution, HashMap known) {
+        Records records = new Records();
+        SparkPlan plan = execution.executedPlan();
+        for (Iterator i = Operators.of(plan, StateStoreWriter.class); i.hasNext();) {
+            StateFileIds.take((StateStoreWriter) i.next(), known, records);
         }
         return records.toString();
     }

@@ -3,6 +3,9 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
 import org.apache.spark.sql.jdbc.JdbcDialects;
 import scala.collection.immutable.Map;
 
@@ -12,6 +15,10 @@ import scala.collection.immutable.Map;
  * after a letter for its type: `n` for a number, `t` for text, `0` for null.
  */
 public class JdbcSession {
+    /** A table or its schema is missing, in PostgreSQL; MySQL and H2; Derby; Db2. */
+    private static final List<String> MISSING = Arrays.asList(
+        "42P01", "42S02", "42S03", "42S04", "42X05", "42Y07", "42704");
+
     private final Connection connection;
 
     JdbcSession(Map options) {
@@ -65,8 +72,19 @@ public class JdbcSession {
         }
     }
 
-    /** One record: the names of the columns of a query. */
+    /** One record: the names of the columns of a query; null if its table is missing. */
     public String columns(String sql) throws SQLException {
+        try {
+            return namesOf(sql);
+        } catch (SQLException failed) {
+            if (isMissingTable(failed)) {
+                return null;
+            }
+            throw failed;
+        }
+    }
+
+    private String namesOf(String sql) throws SQLException {
         PreparedStatement statement = connection.prepareStatement(sql);
         try {
             ResultSetMetaData about = statement.executeQuery().getMetaData();
@@ -78,6 +96,18 @@ public class JdbcSession {
         } finally {
             statement.close();
         }
+    }
+
+    /** Whether the database says that a table, or its schema, is missing. */
+    private static boolean isMissingTable(SQLException failed) {
+        String state = failed.getSQLState();
+        if (state != null && MISSING.contains(state)) {
+            return true;
+        }
+        // The drivers of SQLite and DuckDB give no state.
+        String message = String.valueOf(failed.getMessage()).toLowerCase(Locale.ROOT);
+        return (state == null || state.isEmpty())
+            && (message.contains("no such table") || message.contains("does not exist"));
     }
 
     /** The string that quotes identifiers. */

@@ -1,6 +1,7 @@
 import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.Arrays;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -167,11 +168,11 @@ public class Start {
             throws Exception {
         SQLConf conf = session.sessionState().conf();
         Class kind = DataSource$.MODULE$.lookupDataSource(format, conf);
-        String disabled = "," + session.conf().get("spark.sql.streaming.disabledV2Writers") + ",";
+        String disabled = session.conf().get("spark.sql.streaming.disabledV2Writers");
         // Spark's V2 file sources do not support streaming.
         if (!TableProvider.class.isAssignableFrom(kind)
             || FileDataSourceV2.class.isAssignableFrom(kind)
-            || disabled.contains("," + kind.getCanonicalName() + ",")) {
+            || Arrays.asList(disabled.trim().split("\\s*,\\s*")).contains(kind.getCanonicalName())) {
             return null;
         }
         TableProvider provider =

@@ -3,6 +3,7 @@ import java.util.List;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 import scala.collection.Iterator;
@@ -14,6 +15,9 @@ import scala.collection.immutable.Nil$;
 public class StreamingPlan {
     private final LogicalPlan plan;
     private final List leaves;
+    /** For each leaf the index of the first that equals it, which has the data of both. */
+    private final int[] first;
+    private final java.util.Map indices = new java.util.IdentityHashMap();
     private final LogicalPlan[] data;
     private final V2Scan[] scans;
     private final SparkDataStream[] streams;
@@ -24,6 +28,11 @@ public class StreamingPlan {
         data = new LogicalPlan[leaves.size()];
         scans = new V2Scan[leaves.size()];
         streams = new SparkDataStream[leaves.size()];
+        first = new int[leaves.size()];
+        for (int i = 0; i < first.length; i++) {
+            first[i] = leaves.indexOf(leaf(i));
+            indices.put(leaf(i), Integer.valueOf(first[i]));
+        }
     }
 
     /** One record for each operator, each watermark and each streaming leaf. */
@@ -49,7 +58,7 @@ public class StreamingPlan {
             }
         }
         for (int i = 0; i < leaves.size(); i++) {
-            describeLeaf(leaf(i), records);
+            describeLeaf(i, records);
         }
         return records.toString();
     }
@@ -67,11 +76,12 @@ public class StreamingPlan {
             && ((Join) node).left().isStreaming() && ((Join) node).right().isStreaming();
     }
 
-    private void describeLeaf(LogicalPlan node, Records records) {
+    private void describeLeaf(int index, Records records) {
+        LogicalPlan node = leaf(index);
         DataSource v1 = v1Source(node);
         Option name = SourceNames.nameOf(node);
         boolean isV2 = node instanceof StreamingRelationV2;
-        records.add("leaf").add(leaves.indexOf(node)).add(isV2);
+        records.add("leaf").add(first[index]).add(isV2);
         records.add(name.isDefined() ? "=" + name.get() : "").add(v1 != null);
         records.add(!isV2 && v1.catalogTable().isDefined());
         records.add(v1 != null && FileFormat.class.isAssignableFrom(v1.providingClass()));
@@ -127,6 +137,24 @@ public class StreamingPlan {
     /** Opens the V1 source that a leaf reads, in the query's own session. */
     public SparkDataStream openV1(int index, ClassicSession session, String path) {
         DataSource source = v1Source(leaf(index));
+        boolean readsFiles = FileFormat.class.isAssignableFrom(source.providingClass())
+            && !StreamSourceProvider.class.isAssignableFrom(source.providingClass());
+        return readsFiles ? openFiles(source, session, path) : openOther(source, session, path);
+    }
+
+    /** With the schema of the DataFrame: it is not inferred anew from files that have changed. */
+    private static SparkDataStream openFiles(
+            DataSource source, ClassicSession session, String path) {
+        CaseInsensitiveMap options = CaseInsensitiveMap$.MODULE$.apply(source.options());
+        return ${new FileStreamSource(
+            sparkSession = session, path = (String) options.apply("path"),
+            fileFormatClassName = source.className(), schema = source.sourceInfo().schema(),
+            partitionColumns = source.sourceInfo().partitionColumns(), metadataPath = path,
+            options = options)};
+    }
+
+    private static SparkDataStream openOther(
+            DataSource source, ClassicSession session, String path) {
         return ${new DataSource(
             sparkSession = session, className = source.className(), paths = source.paths(),
             userSpecifiedSchema = source.userSpecifiedSchema(),
@@ -189,8 +217,8 @@ public class StreamingPlan {
 
     /** Whether all leaves read V2 streams. */
     boolean readsV2Only() {
-        for (int i = 0; i < leaves.size(); i++) {
-            if (scans[leaves.indexOf(leaf(i))] == null) { return false; }
+        for (int each : first) {
+            if (scans[each] == null) { return false; }
         }
         return true;
     }
@@ -215,10 +243,9 @@ public class StreamingPlan {
      * that it tells the optimizer nothing but its columns; otherwise null.
      */
     LogicalPlan[] plainData() {
-        for (int i = 0; i < data.length; i++) {
-            int first = leaves.indexOf(leaf(i));
-            boolean isPlainScan = V2Scan.isScan(data[first]) && !scans[first].reportsStatistics();
-            if (!isPlainScan && !(data[first] instanceof LocalRelation)) { return null; }
+        for (int each : first) {
+            boolean isPlainScan = V2Scan.isScan(data[each]) && !scans[each].reportsStatistics();
+            if (!isPlainScan && !(data[each] instanceof LocalRelation)) { return null; }
         }
         return (LogicalPlan[]) data.clone();
     }
@@ -227,10 +254,15 @@ public class StreamingPlan {
     LogicalPlan withData(LogicalPlan write) {
         return (LogicalPlan) write.transform(new Everywhere() {
             Object of(Object node) {
-                int index = isStreamingLeaf(node) ? leaves.indexOf(node) : -1;
+                int index = isStreamingLeaf(node) ? indexOf(node) : -1;
                 return index < 0 ? node : data[index];
             }
         });
+    }
+
+    private int indexOf(Object leaf) {
+        Integer known = (Integer) indices.get(leaf);
+        return known == null ? leaves.indexOf(leaf) : known.intValue();
     }
 
     private static boolean hasFileMetadata(LogicalPlan node) {

@@ -16,6 +16,7 @@ from pyspark.errors.exceptions.captured import (
     convert_exception,
 )
 
+from penstock.engine.causes import with_causes
 from penstock.engine.error_text import error_text
 from penstock.errors import ConcurrentUpdateError, PenstockError
 from penstock.spark.jvm.gateway import Jvm
@@ -73,8 +74,7 @@ def compilation_error(jvm: Jvm, name: str, *arguments: Any) -> Exception:
 
 def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
     """Whether an error, or one of its causes, is the result of cancelling the run `run_id`."""
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in with_causes(error):
         throwable = _throwable(seen)
         if throwable is not None:
             if _comes_of_cancelling(jvm, throwable, run_id):
@@ -83,7 +83,6 @@ def is_interruption(jvm: Jvm, error: BaseException, run_id: str) -> bool:
             text = str(seen)  # no JVM exception is attached, only its text
             if any(name in text for name in _INTERRUPTIONS) or _is_cancelled(text, run_id):
                 return True
-        seen = seen.__cause__ or seen.__context__
     return False
 
 

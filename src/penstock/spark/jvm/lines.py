@@ -33,6 +33,9 @@ class SparkLine:
     adaptive_execution: bool = True
     """Whether the engine leaves adaptive query execution on for stateless queries."""
 
+    always_wraps_for_available_now: bool = False
+    """Whether AvailableNow wraps a source that does not support it without a setting for that."""
+
     state_partitions_key: str | None = "spark.sql.streaming.internal.stateStore.partitions"
     """The setting for the number of state partitions; None if it is that of shuffles."""
 
@@ -182,6 +185,7 @@ _IN_SUBPACKAGES_SINCE_4_1 = {
     "EventTimeWatermarkExec": "EventTimeWatermarkExec",
     "FileEntry": "FileStreamSource$FileEntry",
     "FileStreamSink": "FileStreamSink",
+    "FileStreamSource": "FileStreamSource",
     "FileStreamSourceLog": "FileStreamSourceLog",
     "FileSystemBasedCheckpointFileManager": "FileSystemBasedCheckpointFileManager",
     "IncrementalExecution": "IncrementalExecution",
@@ -285,8 +289,9 @@ _3_5 = _older(
             "withMetadataColumns() relation() catalogTable() "
             "copy(relation, output, catalogTable, isStreaming)"
         ),
-        "StateStoreWriter": "getStateInfo() stateInfo()",
+        "StateStoreWriter": "getStateInfo()",
     },
+    always_wraps_for_available_now=True,
     newest_commit_log=1,
     has_batch_function_error=False,
     has_log_conditions=False,

@@ -8,6 +8,9 @@ from typing import Any
 
 from penstock.spark.jvm.java_side import by_turns, records_of
 
+SET_DIFFERENCE = "Except"
+"""The optimizer makes an aggregation of it. Spark does not count it for adaptive execution."""
+
 _STATEFUL_OPERATORS = {
     "Aggregate",
     "Deduplicate",
@@ -19,6 +22,7 @@ _STATEFUL_OPERATORS = {
     "TransformWithStateInPandas",
     "TransformWithStateInPySpark",
     "GlobalLimit",
+    SET_DIFFERENCE,
 }
 
 

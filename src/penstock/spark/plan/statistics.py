@@ -7,6 +7,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from penstock.engine.data_stream import DataStream
 from penstock.engine.progress import ExecutionStats, StateOperatorProgress
 from penstock.engine.watermark import EventTimeStats
@@ -93,7 +96,7 @@ class PlanStatistics:
             return {}
         metrics = execution.observedMetrics()
         return {
-            entry._1(): ObservedRow(json.loads(entry._2().json()), entry._2())
+            entry._1(): ObservedRow(_values(entry._2()), entry._2())
             for entry in self._jvm.to_list(metrics.toSeq())
         }
 
@@ -116,6 +119,23 @@ class PlanStatistics:
             event_time=_event_time(event_time, self._jvm.line.event_time_text),
             observed_metrics=observed,
         )
+
+
+def _values(row: Any) -> dict[str, Any]:
+    """The values of an observed metric, as in Spark's JSON. Those that this cannot have are texts.
+
+    An interval is one of them.
+    """
+    try:
+        values: dict[str, Any] = json.loads(row.json())
+    except (Py4JJavaError, PySparkException):
+        names = list(row.schema().fieldNames())
+        return {name: _shown(row.get(index)) for index, name in enumerate(names)}
+    return values
+
+
+def _shown(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
 def _event_time_stats(

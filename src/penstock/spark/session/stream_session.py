@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -71,7 +72,7 @@ class SparkStreamSession(StreamSession):
     def settings_now(self) -> Settings:
         try:
             return self._user_settings()
-        except Exception:  # the JVM is gone
+        except Exception:  # the JVM is gone, or a setting was made invalid since
             return self._settings
 
     @property
@@ -154,7 +155,10 @@ class SparkStreamSession(StreamSession):
 
     @property
     def is_stopped(self) -> bool:
-        return self._context._jsc is None or bool(self._scala_context.isStopped())
+        try:
+            return self._context._jsc is None or bool(self._scala_context.isStopped())
+        except Exception:  # the JVM is gone
+            return True
 
     def log_versions(self) -> LogVersions:
         """The versions of the logs that this Spark reads."""
@@ -273,18 +277,20 @@ class SparkStreamSession(StreamSession):
         self._described = description
 
     def cancel_jobs(self, identity: QueryIdentity, reason: str) -> None:
-        self.jvm.call(
-            self._scala_context,
-            "JobGroups",
-            "cancelJobGroup",
-            groupId=identity.run_id,
-            reason=reason,
-        )
-        with self._interrupt_lock:
-            self._is_cancelled = True
-            for thread in (self._jvm_thread, *self._jvm_threads_of_sinks):
-                if thread is not None:
-                    thread.interrupt()
+        try:
+            self.jvm.call(
+                self._scala_context,
+                "JobGroups",
+                "cancelJobGroup",
+                groupId=identity.run_id,
+                reason=reason,
+            )
+        finally:
+            with self._interrupt_lock:
+                self._is_cancelled = True
+                for thread in (self._jvm_thread, *self._jvm_threads_of_sinks):
+                    if thread is not None:
+                        thread.interrupt()
 
     # Settings that the offset log records.
 
@@ -365,7 +371,9 @@ class SparkStreamSession(StreamSession):
         return self._read_settings(SessionConf(self.jvm, self.spark._jsparkSession))
 
     def _read_settings(self, conf: SessionConf) -> Settings:
-        return Settings.read(lambda key: self._millis(conf.get(key)), conf.find)
+        found = Settings.read(lambda key: self._millis(conf.get(key)), conf.find)
+        wraps = found.available_now_wrapper or self.jvm.line.always_wraps_for_available_now
+        return replace(found, available_now_wrapper=wraps)
 
     def _millis(self, text: str) -> int:
         as_millis = self.jvm.cls("JavaUtils").timeStringAsMs

@@ -233,8 +233,9 @@ class _Body:
             raise _BodyFailedError from exc
 
     def release(self) -> None:
-        """Drop the reference to the batch: this object lives until the JVM collects its proxy."""
+        """Drop the references to the batch: this object lives until the JVM collects its proxy."""
         self._body = _nothing
+        self.error = None
 
     class Java:
         implements = ("scala.Function0",)

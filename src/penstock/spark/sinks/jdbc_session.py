@@ -70,12 +70,11 @@ class JdbcSession:
         return [[value[1:] if value else None for value in record] for record in records_of(answer)]
 
     def columns(self, table: str) -> list[str] | None:
-        """The names of the columns of a table; None if it cannot be read, as when it is missing."""
-        try:
-            answer = self._session.columns(f"SELECT * FROM {table} WHERE 1 = 0")
-        except Py4JJavaError:
-            return None
-        return fields_of(answer)
+        """The names of the columns of a table; None if the database says that it is missing."""
+        sql = f"SELECT * FROM {table} WHERE 1 = 0"
+        with _database_errors(sql):
+            answer = self._session.columns(sql)
+        return None if answer is None else fields_of(answer)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

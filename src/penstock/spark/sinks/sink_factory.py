@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,9 @@ from penstock.spark.sinks.batch_sinks import (
 )
 from penstock.spark.sinks.many_sinks import ManySinks, SinkSpec
 
+_TIMESTAMP = re.compile(
+    r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\bTIMESTAMP(?=$|[,>]| NOT NULL| COMMENT)"
+)
 _VIEWS = ("VIEW", "METRIC_VIEW")
 _CLUSTERING_KEY = "__clustering_columns"
 _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
@@ -210,7 +214,7 @@ class SinkFactory:
     def _create_table(self, table_name: str) -> None:
         """Create it with the columns of the stream, all of them nullable."""
         request = self._request
-        columns = self._df._jdf.schema().asNullable().toDDL()
+        columns = _with_time_zones(self._df._jdf.schema().asNullable().toDDL())
         statement = [f"CREATE TABLE {table_name} ({columns}) USING {request.format}"]
         if request.partition_columns:
             statement.append(f"PARTITIONED BY ({_quoted(request.partition_columns)})")
@@ -273,6 +277,16 @@ class SinkFactory:
 
     def _is(self, obj: Any, class_name: str) -> bool:
         return self._jvm.is_instance(obj, class_name)
+
+
+def _with_time_zones(columns: str) -> str:
+    """Column definitions that do not depend on the setting of what TIMESTAMP is.
+
+    Names in backquotes, comments, and columns of the name TIMESTAMP are left as they are.
+    """
+    return _TIMESTAMP.sub(
+        lambda found: "TIMESTAMP_LTZ" if found[0] == "TIMESTAMP" else found[0], columns
+    )
 
 
 def _quoted(columns: Sequence[str]) -> str:

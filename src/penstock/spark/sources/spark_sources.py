@@ -13,6 +13,7 @@ from penstock.engine.data_stream import DataStream, MicroBatchStream, Source
 from penstock.engine.offsets import Offset
 from penstock.engine.read_limit import ALL_AVAILABLE, LimitUnit, ReadLimit, unit_of
 from penstock.errors import InvalidBatchError
+from penstock.spark.jvm.calls import send
 from penstock.spark.jvm.gateway import Jvm
 from penstock.spark.jvm.java_side import fields_of
 from penstock.spark.sources import read_limits
@@ -32,7 +33,7 @@ class JvmOffset(Offset):
 
     def __init__(self, jvm_offset: Any) -> None:
         self.jvm_offset = jvm_offset
-        self._json = str(jvm_offset.json())
+        self._json = str(send(jvm_offset, "json"))
 
     @property
     def json(self) -> str:
@@ -116,7 +117,7 @@ class _JvmStream(DataStream):
         self.jstream.setLatestSeenOffset(self._to_jvm(offset))
 
     def commit(self, end: Offset) -> None:
-        self.jstream.commit(self._to_jvm(end))
+        send(self.jstream, "commit", self._to_jvm(end))
 
     def stop(self) -> None:
         self.jstream.stop()
@@ -143,7 +144,7 @@ class _JvmStream(DataStream):
                 self._limits.clear()
             jlimit = self._limits[limit] = read_limits.to_jvm(self._jvm, limit)
         jstart = None if start is None else self._to_jvm(start)
-        return _wrap(self.jstream.latestOffset(jstart, jlimit))
+        return _wrap(send(self.jstream, "latestOffset", jstart, jlimit))
 
     def _call_default(self, method: str) -> Any:
         return self._jvm.call_default(

@@ -7,13 +7,12 @@ batch starts from the ids in the commit before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from py4j.java_gateway import JavaObject
 from pyspark.errors.exceptions.captured import convert_exception
 
 from penstock.checkpoint import CommitMetadata
+from penstock.spark.jvm.java_side import records_of
 from penstock.spark.session.stream_session import STATE_FORMAT_VERSION, SparkStreamSession
 
 Ids = tuple[tuple[str, ...], ...]
@@ -44,48 +43,42 @@ class StateIds:
         for operator_id, ids in (commit.state_unique_ids or {}).items():
             self._put(operator_id, ids)
 
-    def take(self, writers: Sequence[Any], batch_id: int) -> dict[int, Ids]:
+    def take(self, execution: Any, batch_id: int) -> dict[int, Ids]:
         """The ids that the stateful operators of a finished batch wrote, for its commit.
 
         Raises Spark's own error, if this Spark has it, if an operator started from other state
         than that of the last commit.
         """
-        for writer in writers:
-            operator_id = int(writer.stateInfo().get().operatorId())
-            infos = list(writer.getStateStoreCheckpointInfo())
-            self._check_base(operator_id, infos)
-            for info in infos:
-                version = info.batchVersion()
-                if version != batch_id + 1:
-                    raise AssertionError(
-                        f"Batch version {batch_id} should generate state store checkpoint "
-                        f"version {batch_id + 1} but we see {version}"
-                    )
-            self._put(operator_id, tuple(tuple(info.stateStoreCkptId().get()) for info in infos))
+        taken: dict[int, list[tuple[str, ...]]] = {}
+        for record in records_of(self._jvm.java.figures.takeStateIds(execution, self.jvm_map)):
+            operator, partition, version, bases = map(int, record[:4])
+            base = None if bases < 0 else tuple(record[4 : 4 + bases])
+            if version != batch_id + 1:
+                raise AssertionError(
+                    f"Batch version {batch_id} should generate state store checkpoint version "
+                    f"{batch_id + 1} but we see {version}"
+                )
+            self._check_base(operator, partition, version, base)
+            taken.setdefault(operator, []).append(tuple(record[4 + max(bases, 0) :]))
+        self._known.update((operator, tuple(ids)) for operator, ids in taken.items())
         return dict(sorted(self._known.items()))
 
-    def _check_base(self, operator_id: int, infos: Sequence[Any]) -> None:
-        known = self._known.get(operator_id)
+    def _check_base(
+        self, operator: int, partition: int, version: int, base: tuple[str, ...] | None
+    ) -> None:
+        known = self._known.get(operator)
         if known is None or not self._jvm.line.has("StateStoreErrors"):
             return
-        for info in infos:
-            expected = known[info.partitionId()]
-            base = self._jvm.from_option(info.baseStateStoreCkptId())
-            actual = None if base is None else tuple(base)
-            if actual != expected:
-                raise self._mismatch(operator_id, info, expected, actual)
-
-    def _mismatch(
-        self, operator_id: int, info: Any, expected: Sequence[str], actual: Sequence[str] | None
-    ) -> Exception:
-        error: JavaObject = self._jvm.module("StateStoreErrors").stateStoreBaseCheckpointIdMismatch(
-            info.batchVersion(),
-            info.partitionId(),
-            operator_id,
-            f"[{', '.join(expected)}]",
-            "None" if actual is None else f"[{', '.join(actual)}]",
-        )
-        return convert_exception(error)
+        expected = known[partition]
+        if base != expected:
+            error = self._jvm.module("StateStoreErrors").stateStoreBaseCheckpointIdMismatch(
+                version,
+                partition,
+                operator,
+                f"[{', '.join(expected)}]",
+                "None" if base is None else f"[{', '.join(base)}]",
+            )
+            raise convert_exception(error)
 
     def _put(self, operator_id: int, ids: Ids) -> None:
         self._known[operator_id] = ids

@@ -72,20 +72,16 @@ BATCH_CLASSES: dict[str, InternalClass] = {
     "StateStoreWriter": InternalClass(
         f"{STREAMING}.operators.stateful.StateStoreWriter",
         "state figures",
-        methods=(
-            "getStateInfo() stateInfo() operatorStateMetadataVersion() "
-            "getStateStoreCheckpointInfo()"
-        ),
+        methods="getStateInfo() operatorStateMetadataVersion()",
     ),
     "StateInfo": InternalClass(
         f"{STREAMING}.operators.stateful.StatefulOperatorStateInfo",
         "state figures",
-        methods="operatorId() checkpointLocation()",
+        methods="checkpointLocation()",
     ),
     "StateCheckpointInfo": InternalClass(
         f"{STREAMING}.operators.stateful.StatefulOpStateStoreCheckpointInfo",
         "state checkpoint ids",
-        methods="partitionId() batchVersion() stateStoreCkptId() baseStateStoreCkptId()",
     ),
     "StateOperatorProgress": InternalClass(
         f"{SQL}.streaming.StateOperatorProgress", "state figures"

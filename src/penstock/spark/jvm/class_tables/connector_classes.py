@@ -17,6 +17,7 @@ CONNECTOR_CLASSES: dict[str, InternalClass] = {
         methods="createSink(outputMode, writeSchema)",
     ),
     "FileFormat": InternalClass(f"{SQL}.execution.datasources.FileFormat", "file sources"),
+    "CaseInsensitiveMap": InternalClass(f"{SQL}.catalyst.util.CaseInsensitiveMap", "file sources"),
     "FileDataSourceV2": InternalClass(
         f"{SQL}.execution.datasources.v2.FileDataSourceV2", "choosing a sink's API"
     ),
@@ -43,6 +44,14 @@ CONNECTOR_CLASSES: dict[str, InternalClass] = {
         f"{STREAMING}.sources.RatePerMicroBatchStream",
         "rows read per source",
         new="rowsPerBatch, numPartitions, startTimestamp, advanceMsPerBatch, options",
+    ),
+    "FileStreamSource": InternalClass(
+        f"{STREAMING}.runtime.FileStreamSource",
+        "file sources",
+        new=(
+            "sparkSession, path, fileFormatClassName, schema, partitionColumns, metadataPath, "
+            "options"
+        ),
     ),
     "FileStreamSourceLog": InternalClass(
         f"{STREAMING}.runtime.FileStreamSourceLog",
