@@ -7,7 +7,7 @@ them from users, `spark` calls them, `testing` derives from them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +150,14 @@ class PythonSink(ABC):
     def secret_options(self) -> Mapping[str, str]:
         """Options whose secrets are removed from messages, logs and progress records."""
         return {}
+
+    def recorded_as(self, name: str) -> Hashable | None:
+        """Where, and under which name, the sink records its batches, if it is `name` in `to`.
+
+        None if it records none. Of two sinks with the same answer in one query, the second would
+        skip every batch of the first: the query is refused.
+        """
+        return None
 
     skips_known_batches = False
     """Whether the sink skips a batch that it has. `bisect --with-sink` refuses such a sink."""

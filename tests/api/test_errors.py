@@ -41,6 +41,14 @@ def test_a_converted_error_is_of_both_classes_and_keeps_its_attributes() -> None
     assert as_pyspark(both) is both
 
 
+def test_an_error_that_is_its_own_cause_is_converted() -> None:
+    error = MalformedLogError("It is torn.")
+    error.__cause__ = error
+    both = as_pyspark(error)
+    assert isinstance(both, pyspark.errors.PySparkException)
+    assert both.__cause__ is both
+
+
 def test_a_failed_query_raises_the_class_that_pyspark_raises() -> None:
     """It has what programs read, also after the end of the JVM, which PySpark's class would ask."""
     failure = StreamFailedError("It died.", {"message": "It died."}, "plan", "-", "-")

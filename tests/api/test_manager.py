@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.errors import IllegalArgumentException
+from pyspark.errors import StreamingQueryException as PySparkStreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 
 from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
 from penstock.api.manager import streams
@@ -142,6 +144,39 @@ def test_await_any_termination_raises_the_failure_of_a_query(session: SparkSessi
         manager.awaitAnyTermination(60)
     manager.resetTerminated()
     assert manager.awaitAnyTermination(0.05) is False
+
+
+def start_on_spark(session: SparkSession, column: str) -> PySparkStreamingQuery:
+    rates = session.readStream.format("rate").option("rowsPerSecond", 100).load()
+    return rates.selectExpr(column).writeStream.format("noop").start()
+
+
+def test_await_any_termination_raises_the_failure_of_a_query_on_spark_s_own_engine(
+    session: SparkSession,
+) -> None:
+    manager = streams(session)
+    here = start(session, Numbers())
+    start_on_spark(session, "raise_error('no such rate')")
+    with pytest.raises(PySparkStreamingQueryException, match="no such rate"):
+        manager.awaitAnyTermination()
+    here.stop()
+    with pytest.raises(PySparkStreamingQueryException, match="no such rate"):
+        manager.awaitAnyTermination(60)
+    manager.resetTerminated()
+    assert manager.awaitAnyTermination(0.05) is False
+
+
+def test_await_any_termination_returns_when_a_query_on_spark_s_own_engine_is_stopped(
+    session: SparkSession,
+) -> None:
+    manager = streams(session)
+    native = start_on_spark(session, "value")
+    assert manager.awaitAnyTermination(0.05) is False
+    stopper = threading.Timer(0.5, native.stop)
+    stopper.start()
+    assert manager.awaitAnyTermination() is None
+    stopper.join()
+    assert manager.awaitAnyTermination(0) is True
 
 
 @pytest.mark.parametrize("timeout", [-1, "soon"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +11,15 @@ from pyspark.errors import AnalysisException
 from penstock import StreamingQueryException
 from penstock.api.restart import RestartingQuery
 from penstock.api.restart_policy import RestartPolicy
+from penstock.engine.data_stream import DataStream
 from penstock.engine.events import QueryStartedEvent, QueryTerminatedEvent
-from penstock.engine.triggers import ProcessingTimeTrigger
+from penstock.engine.triggers import (
+    AvailableNowTrigger,
+    ProcessingTimeTrigger,
+    Schedule,
+    Surroundings,
+    Trigger,
+)
 from penstock.errors import (
     ConcurrentUpdateError,
     FollowedQueryFailedError,
@@ -43,6 +50,12 @@ def caused_by(error: Exception) -> Exception:
     return wrapper
 
 
+def caused_by_itself() -> Exception:
+    error = OSError("network")
+    error.__cause__ = error
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "is_fatal"),
     [
@@ -55,6 +68,7 @@ def caused_by(error: Exception) -> Exception:
         (PaceError("no limits"), True),
         (caused_by(MissingBatchError("gone")), True),
         (caused_by(OSError("network")), False),
+        (caused_by_itself(), False),
         (KeyboardInterrupt(), True),
     ],
 )
@@ -240,3 +254,27 @@ def test_process_all_available_raises_when_the_query_fails() -> None:
     restarting.errors = [RuntimeError("one")]
     with pytest.raises(StreamingQueryException, match="one"):
         restarting.start().processAllAvailable()
+
+
+class Recording(Trigger):
+    """Records for each run whether it is a retry; fails in the runs of these numbers."""
+
+    def __init__(self, failing: Sequence[int] = ()) -> None:
+        self.retries: list[bool] = []
+        self._failing = failing
+
+    def schedule(self, sources: Sequence[DataStream], surroundings: Surroundings) -> Schedule:
+        self.retries.append(surroundings.is_retry)
+        if len(self.retries) - 1 in self._failing:
+            raise OSError("no network")
+        return AvailableNowTrigger().schedule(sources, surroundings)
+
+
+def test_a_run_is_a_retry_after_a_failure_in_a_trigger() -> None:
+    trigger = Recording(failing=[0, 2])
+    restarting = Restarting(RestartPolicy(), trigger=trigger)
+    restarting.errors = [RuntimeError("no network")]
+    query = restarting.start()
+    assert query.awaitTermination(int(PATIENCE))
+    # The first run fails before a trigger, the second in one, the third before it can retry it.
+    assert trigger.retries == [False, False, True, True]

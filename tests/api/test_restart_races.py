@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -321,6 +322,36 @@ def test_a_query_of_a_stopped_session_is_not_restarted() -> None:
     assert not query.isActive
     assert query.restarts == 0
     assert restarting.ends == [query]
+
+
+def test_a_query_whose_session_does_not_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(session: NumberSession) -> bool:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(NumberSession, "is_stopped", property(refused))
+    restarting = restarted_once()
+    query = restarting.start()
+    with pytest.raises(StreamingQueryException, match="no network"):
+        query.awaitTermination(int(PATIENCE))
+    assert (query.isActive, query.restarts, restarting.ends) == (False, 0, [query])
+
+
+def test_a_query_is_restarted_after_an_error_without_a_text(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ApiError(Exception):
+        def __str__(self) -> str:
+            raise AttributeError("response")
+
+    for handler in logging.getLogger().handlers:  # PySpark's formatter shows errors by str()
+        monkeypatch.setattr(handler, "formatter", logging.Formatter())
+    restarting = restarted_once()
+    restarting.errors = [ApiError()]
+    query = restarting.start()
+    assert query.awaitTermination(int(PATIENCE))
+    assert query.restarts == 1
+    assert "ApiError" in query.status["lastError"]
+    assert "restart 1 of 10 in a row" in caplog.text
 
 
 def test_creating_a_query_fails_if_its_restart_thread_cannot_be_created(

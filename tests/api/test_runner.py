@@ -107,6 +107,29 @@ def test_the_exit_code_for_each_end_of_a_script(tmp_path: Path, body: str, code:
         penstock.uninstall()
 
 
+SIGNALLED_WITHOUT_TERMINAL = """
+import io, signal, sys
+
+class Closed(io.StringIO):
+    def write(self, text):
+        raise OSError(5, "Input/output error")
+
+before, sys.stderr = sys.stderr, Closed()
+try:
+    signal.raise_signal(signal.SIGTERM)
+finally:
+    sys.stderr = before
+"""
+
+
+def test_a_signal_is_handled_when_standard_error_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(SIGNALLED_WITHOUT_TERMINAL)
+    try:
+        assert run_script(tmp_path / "job.py") == Outcome.TERMINATED
+    finally:
+        penstock.uninstall()
+
+
 FAILING_JOB = """
 import sys
 from pyspark.sql import SparkSession

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock import StreamingQuery, read_stream, write_stream
+from penstock import StreamingQuery, StreamingQueryException, read_stream, write_stream
+from penstock.api.restart_policy import RestartPolicy
 from penstock.errors import QueryStopTimeoutError
+from tests.api.restarting import Restarting
+from tests.engine.world import failing
 from tests.streams import (
     PATIENCE,
     Numbers,
@@ -267,6 +271,32 @@ def test_stop_after_a_time_stops_at_the_batch_boundary(
     assert query.awaitTermination(60)
     assert log_entries(checkpoint, "commits") == [0, 1]
     assert log_entries(checkpoint, "offsets") == [0, 1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_stop_after_a_time_does_not_wait_for_a_query_that_has_ended(
+    restarts: bool, fails: bool
+) -> None:
+    before = set(threading.enumerate())
+    made = Restarting(RestartPolicy(max_restarts=0))
+    query = made.query if restarts else StreamingQuery(made.world.query(made.trigger))
+    gate = made.world.gate()
+
+    def run_batch() -> None:
+        gate()
+        if fails:
+            failing()
+
+    made.world.plan.on_run = run_batch
+    query.begin()
+    gate.wait_entered()
+    query.stop_after(time=3600)
+    gate.open()
+    with contextlib.suppress(StreamingQueryException):
+        assert query.awaitTermination(int(PATIENCE))
+    assert (query.exception() is not None) is fails
+    eventually(lambda: set(threading.enumerate()) <= before, "the end of all threads")
 
 
 def test_a_graceful_stop_that_times_out_raises_and_the_batch_still_commits(

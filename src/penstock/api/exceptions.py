@@ -109,15 +109,23 @@ def as_pyspark(error: BaseException) -> BaseException:
     the SQLSTATE only if those of this PySpark do. Its causes are converted too. Any other error is
     returned unchanged.
     """
+    return _as_pyspark(error, {})
+
+
+def _as_pyspark(error: BaseException, done: dict[int, BaseException]) -> BaseException:
+    """The same; `done` are the errors that are converted already, by `id` of the original."""
     if not isinstance(error, PenstockError) or isinstance(error, PySparkException):
         return error
+    if id(error) in done:  # an error may be its own cause
+        return done[id(error)]
     combined = _combined_class(type(error))  # type: ignore[arg-type]  # a class is hashable
     converted: BaseException = combined.__new__(combined, *error.args)
+    done[id(error)] = converted
     vars(converted).update(vars(error))
     text = error.text(with_sql_state=HAS_CONDITIONS)
     PySparkException.__init__(converted, message=text)  # type: ignore[arg-type]  # it is one
     converted.args = (text,)
-    converted.__cause__ = error.__cause__ and as_pyspark(error.__cause__)
+    converted.__cause__ = error.__cause__ and _as_pyspark(error.__cause__, done)
     return converted.with_traceback(error.__traceback__)
 
 

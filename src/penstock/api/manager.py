@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 
@@ -31,6 +33,12 @@ from penstock.spark.session.session_facts import (
 
 _logger = logging.getLogger(__name__)
 
+_ATTRIBUTE = "_penstock_streams"
+"""The attribute of a session that keeps its manager, and so what `awaitAnyTermination` knows."""
+
+_SECONDS_BETWEEN_CALLS = 1.0
+"""How long `awaitAnyTermination` waits before it asks the JVM again for ended queries of Spark."""
+
 _STOP_ACTIVE_RUN = "spark.sql.streaming.stopActiveRunOnRestart"
 
 
@@ -44,7 +52,6 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(jvm_query_manager(spark))
-        self._spark = spark
         self._queries: dict[str, StreamingQuery] = {}
         self._changed = threading.Condition()
         self._has_terminated = False
@@ -62,18 +69,24 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         return found or super().get(id)
 
     def awaitAnyTermination(self, timeout: float | None = None) -> bool | None:
-        """Wait until a query that Penstock runs has terminated since the last `resetTerminated`.
+        """Wait until a query of either engine has terminated since the last `resetTerminated`.
 
         Raises StreamingQueryException if that query failed. With a timeout in seconds, returns
-        whether a query has terminated within it; without one, returns None.
+        whether a query has terminated within it; without one, returns None. Notices the end of a
+        query of Spark's own engine within a second.
         """
         if timeout is not None:
             check_timeout(timeout, zero_is_fine=True)
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_terminated, timeout)
-            if self._last_exception is not None:
-                raise self._last_exception
-            return None if timeout is None else self._has_terminated
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        wait = 0.0
+        while True:
+            has_terminated = self._await_any_here(wait)
+            # Also if a query has terminated here: one of Spark's may have failed.
+            has_terminated = bool(super().awaitAnyTermination(0)) or has_terminated
+            left = deadline - time.monotonic()
+            if has_terminated or left <= 0:
+                return None if timeout is None else has_terminated
+            wait = min(left, _SECONDS_BETWEEN_CALLS)
 
     def resetTerminated(self) -> None:
         """Forget the terminated queries, so that `awaitAnyTermination` waits for the next one."""
@@ -81,6 +94,14 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         with self._changed:
             self._has_terminated = False
             self._last_exception = None
+
+    def _await_any_here(self, seconds: float) -> bool:
+        """Wait for the end of a query that Penstock runs; raises its failure."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_terminated, seconds)
+            if self._last_exception is not None:
+                raise self._last_exception
+            return self._has_terminated
 
     def start(self, start: QueryStart) -> StreamingQuery:
         """Open a query, start it and return its handle.
@@ -96,7 +117,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
         run = start.open(observers)
         query = self._handle(start, run, observers)
         self._refuse_taken_name(query.name)
-        self._stop_or_refuse_active(query.id)
+        self._stop_or_refuse_active(start.df.sparkSession, query.id)
         self._register(query)
         try:
             query.begin()
@@ -177,11 +198,11 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 "active in this SparkSession"
             )
 
-    def _stop_or_refuse_active(self, query_id: str) -> None:
+    def _stop_or_refuse_active(self, spark: SparkSession, query_id: str) -> None:
         """Stop the active query with this id if the session is configured so; else raise."""
         with PROCESS.lock:
             active = PROCESS.running.get(query_id)
-        if active is not None and conf_flag(self._spark, _STOP_ACTIVE_RUN):
+        if active is not None and conf_flag(spark, _STOP_ACTIVE_RUN):
             _logger.warning(
                 "Stopping existing streaming query [id=%s, runId=%s], as a new run is being "
                 "started.",
@@ -189,7 +210,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
                 active.runId,
             )
             active.stop()
-        elif is_run_by_spark(self._spark, query_id):
+        elif is_run_by_spark(spark, query_id):
             raise ExecutionError(
                 f"Cannot start query with id {query_id} as another query with same id is run by "
                 "Spark's own engine in this application. Stop that query, or use another "
@@ -205,7 +226,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
 
 
 class _Runs(RunObserver):
-    """Tells a manager of the batches and the end of a run."""
+    """Tells a manager of the batches and the end of a run, and keeps the manager for the run."""
 
     def __init__(self, manager: StreamingQueryManager) -> None:
         self._manager = manager
@@ -222,9 +243,12 @@ def streams(spark: SparkSession) -> StreamingQueryManager:
     """The query manager of a session, as `spark.streams` of PySpark; one object per session."""
     key = session_key(spark)
     with PROCESS.lock:
-        if key not in PROCESS.managers:
-            PROCESS.managers[key] = StreamingQueryManager(spark)
-        return PROCESS.managers[key]
+        manager = PROCESS.managers.get(key)
+        if manager is None:
+            manager = PROCESS.managers[key] = StreamingQueryManager(spark)
+    # No mapping with weak keys: the manager refers to the session by the error of a failed query.
+    vars(spark)[_ATTRIBUTE] = manager
+    return manager
 
 
 def running_queries() -> list[StreamingQuery]:

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from penstock.engine.faults import NO_FAULTS, FaultInjector
 from penstock.engine.run_observer import RunObserver
@@ -24,13 +25,14 @@ class Process:
 
     `lock` guards the mappings and `observers`, which get the runs of every query that is started.
     Query ids are unique in the process, not in a session, because two sessions may share a
-    checkpoint.
+    checkpoint. A manager is kept by its session and by its active queries only, so that a session
+    that is no longer referenced is released.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.running: dict[str, StreamingQuery] = {}
-        self.managers: dict[str, StreamingQueryManager] = {}
+        self.managers: WeakValueDictionary[str, StreamingQueryManager] = WeakValueDictionary()
         self.advice_given: set[str] = set()
         self.replaced_members: dict[tuple[type, str], Any] = {}
         self.observers: tuple[RunObserver, ...] = ()

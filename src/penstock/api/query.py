@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -112,8 +113,8 @@ class StreamingQuery(PySparkStreamingQuery):
         Cancels the running batch, as Spark does; with `graceful`, lets it commit first. Raises
         QueryStopTimeoutError if the query has not stopped within `timeout` seconds (default:
         `spark.sql.streaming.stopTimeout`). On the query's own thread it does not wait; if a batch
-        runs, for instance in `foreachBatch`, it raises StoppedError unless `graceful`, to leave the
-        batch as Spark does.
+        runs, for instance in `foreachBatch`, it raises StoppedError unless `graceful`, so that the
+        batch is not committed and runs again at the next start.
         """
         self._execution.stop(graceful=graceful, timeout=timeout)
 
@@ -136,7 +137,7 @@ class StreamingQuery(PySparkStreamingQuery):
         if offsets is not None:
             self._stop_after(lambda execution: after_offsets(execution, offsets))
         if time is not None:
-            timer = threading.Timer(time, self.stop_at_boundary)
+            timer = threading.Thread(target=self._stop_unless_ended, args=(time,))
             timer.daemon = True  # must not keep the program from exiting
             timer.start()
 
@@ -236,6 +237,12 @@ class StreamingQuery(PySparkStreamingQuery):
 
     def _stop_after(self, make: Callable[[StreamExecution], StopCondition]) -> None:
         self._execution.life.stop_after(make(self._execution))
+
+    def _stop_unless_ended(self, seconds: float) -> None:
+        """Wait for the end of the query, and stop it at a batch boundary after `seconds`."""
+        with contextlib.suppress(StreamFailedError):
+            if not self._await_end(seconds):
+                self.stop_at_boundary()
 
     def _raising(self, wait: Any) -> Any:
         """Call `wait`; raise a failure of the query as StreamingQueryException."""

@@ -12,6 +12,7 @@ from penstock.api.restart_loop import RestartLoop
 from penstock.api.restart_policy import RestartPolicy
 from penstock.api.stop_conditions import StopCondition
 from penstock.engine.clock import Clock
+from penstock.engine.error_text import shown
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import QueryStopTimeoutError, StreamFailedError, WrongThreadError
@@ -74,7 +75,7 @@ class RestartingQuery(StreamingQuery):
             if loop.waiting is not None:
                 status["message"] = loop.waiting
             status["restarts"] = loop.restarts
-            status["lastError"] = None if loop.last_error is None else str(loop.last_error)
+            status["lastError"] = None if loop.last_error is None else shown(loop.last_error)
             return status
 
     def begin(self) -> None:

@@ -6,10 +6,12 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from penstock.api.restart_policy import RestartPolicy
 from penstock.api.stop_conditions import StopCondition
 from penstock.engine.clock import Clock, SystemClock
+from penstock.engine.error_text import error_text, or_else, shown
 from penstock.engine.run_observer import RunObserver
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import CheckpointError, StreamFailedError
@@ -138,6 +140,7 @@ class RestartLoop:
             if self._stop_requested.is_set():
                 return False
             _refuse_another_query(self.run, run)
+            run.follow(self.run)
             for make in self._stop_conditions:
                 run.life.stop_after(make(run))
             self.run, self._failed_run = run, None
@@ -147,17 +150,18 @@ class RestartLoop:
             return True
 
     def _note_failure(self, failure: StreamFailedError, run: StreamExecution) -> None:
-        """Record a failure, decide whether to restart, and notify the thread."""
+        """Record a failure, decide whether to restart, and notify the thread.
+
+        Raises nothing: the query would be neither over nor restarted.
+        """
         cause = failure.__cause__ or failure
         self.last_error = cause
         self._failures_in_a_row += 1
-        is_too_often = self._failures_in_a_row > self._policy.max_restarts
-        is_final = is_too_often or self._policy.is_fatal(cause) or run.session.is_stopped
-        if is_final or self._stop_requested.is_set():
+        if self._stop_requested.is_set() or self._is_final(cause, run):
             self._end(failure)
             return
         delay = self._policy.delay(self._failures_in_a_row)
-        self.waiting = f"Restarting in {delay:g} s after: {cause}"
+        self.waiting = f"Restarting in {delay:g} s after: {shown(cause)}"
         self._failed_run = run
         self._observer.on_awaiting_restart(run, self.waiting)
         self.changed.notify_all()
@@ -167,8 +171,18 @@ class RestartLoop:
             self._failures_in_a_row,
             self._policy.max_restarts,
             delay,
-            cause,
+            shown(cause),
         )
+
+    def _is_final(self, cause: BaseException, run: StreamExecution) -> bool:
+        """Whether the query ends with this failure; so it does if that cannot be found out."""
+        if self._failures_in_a_row > self._policy.max_restarts:
+            return True
+        try:
+            return self._policy.is_fatal(cause) or run.session.is_stopped
+        except Exception:
+            _logger.warning("Query %s is not restarted", run.identity, exc_info=True)
+            return True
 
     def _end(self, failure: StreamFailedError | None, *, between_runs: bool = False) -> None:
         with self.changed:
@@ -185,7 +199,7 @@ class RestartLoop:
 def _start_failure(ended: StreamExecution, cause: BaseException) -> StreamFailedError:
     """The error of a query whose restart failed."""
     identity = ended.identity
-    reason = ended.session.error_message(cause)
+    reason = or_else(partial(ended.session.error_message, cause), error_text(cause))
     failure = StreamFailedError(
         f"Query [id = {identity.id}, runId = {identity.run_id}] could not be restarted: {reason}",
         {"id": identity.id, "runId": identity.run_id, "message": reason},

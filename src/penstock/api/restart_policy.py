@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 
 from penstock.api.backoff import Backoff
+from penstock.engine.causes import with_causes
 from penstock.errors import (
     CheckpointError,
     FollowedQueryFailedError,
+    InvalidSettingError,
     PaceError,
     UnsupportedError,
 )
@@ -20,6 +22,7 @@ FATAL: tuple[type[BaseException], ...] = (
     UnsupportedError,
     FollowedQueryFailedError,
     PaceError,
+    InvalidSettingError,
 )
 """Errors that a restart cannot fix: the checkpoint, the query or the environment is wrong, or the
 query that this one follows has ended."""
@@ -40,8 +43,7 @@ class RestartPolicy(Backoff):
         True for instances of `fatal`, and for any BaseException that is not an Exception, such as
         KeyboardInterrupt.
         """
-        while error is not None:
-            if isinstance(error, self.fatal) or not isinstance(error, Exception):
-                return True
-            error = error.__cause__
-        return False
+        return any(
+            isinstance(cause, self.fatal) or not isinstance(cause, Exception)
+            for cause in with_causes(error, implicit=False)
+        )

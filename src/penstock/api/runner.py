@@ -170,7 +170,8 @@ class _Stopper:
             raise KeyboardInterrupt
         graceful = self._requests == 1
         how = "at the batch boundary; signal again to stop at once" if graceful else "at once"
-        print(f"penstock: stopping {how}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # standard error may be a terminal that was closed
+            print(f"penstock: stopping {how}", file=sys.stderr, flush=True)
         # On another thread: the handler interrupts the main thread, which may hold locks.
         threading.Thread(target=self._stop_queries, args=(graceful,), daemon=True).start()
 

@@ -29,6 +29,7 @@ def sink_spec(
             f"the sink {named.name} must be a function (df, batch_id), a PythonSink or a "
             f"BatchWriter, not {sink!r}"
         )
+    _check_records(named.name, sink, others)
     return SinkSpec(named, sink, where)
 
 
@@ -59,3 +60,18 @@ def _check_name(named: NamedSink, others: Sequence[NamedSink]) -> None:
         raise ValueError(f"there is already a sink of the name {name!r}")
     if named.replaces is not None and named.replaces.lower() in {name.lower(), *taken}:
         raise ValueError(f"{name!r} cannot replace {named.replaces!r}, which is a sink as well")
+
+
+def _check_records(name: str, sink: AnySink, others: Sequence[SinkSpec]) -> None:
+    """Raise ValueError if another sink records its batches where this one does."""
+    record = sink.recorded_as(name) if isinstance(sink, PythonSink) else None
+    if record is None:
+        return
+    for spec in others:
+        other = spec.function
+        if isinstance(other, PythonSink) and other.recorded_as(spec.sink.name) == record:
+            raise ValueError(
+                f"the sinks {spec.sink.name!r}, {other}, and {name!r}, {sink}, would record their "
+                "batches in the same place under the same name, so that the second would skip "
+                f"every batch. Give {name!r} another name=, and leave the first its own."
+            )

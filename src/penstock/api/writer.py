@@ -286,8 +286,9 @@ class DataStreamWriter(PySparkDataStreamWriter):
         When a batch has failed `after` times, in any number of runs, it is narrowed to the files,
         Kafka records or other smallest parts that fail without the sink. They are recorded in the
         checkpoint and copied to `path`, and the batch runs without them. The batch still fails
-        if it does not fail without the sink, if more than `max_parts` parts of it fail, or if that
-        would be more than `max_parts_per_day` in 24 hours.
+        if it does not fail without the sink, if more than `max_parts` parts of it fail, if it has
+        several parts and each of them fails, or if that would be more than `max_parts_per_day` in
+        24 hours.
         """
         self._quarantine = quarantine_rules(path, after, max_parts, max_parts_per_day)
         return self
