@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock import PythonSink, SinkBatch
+from penstock import PythonSink, SinkBatch, StreamingQueryException
 from penstock.sinks import delta
 from penstock.testing import CrashReport
 from tests.real.reports import report
@@ -39,16 +39,19 @@ class DeltaTables(LakeTables):
     def rows(self, session: SparkSession, table: str) -> list[tuple[Any, ...]]:
         return sorted(map(tuple, session.read.format("delta").load(table).collect()))
 
+    def start_streaming(self, writer: Any, table: str) -> Any:
+        return writer.format("delta").start(table)
+
 
 class TestByPath(LakeContract):
     @pytest.fixture
-    def tables(self, tmp_path: Path) -> Tables:
+    def tables(self, tmp_path: Path) -> LakeTables:
         return DeltaTables(tmp_path)
 
     def tell(self, what: str, found: CrashReport) -> None:
         report(f"Delta sink, {what}: {len(found.trials)} crashes, all exactly once")
 
-    def test_the_last_batch_planned_anew_is_warned_of(
+    def test_the_last_batch_planned_anew_is_noticed(
         self,
         session: SparkSession,
         checkpoint: Path,
@@ -58,7 +61,10 @@ class TestByPath(LakeContract):
         table = tables.new_table()
         write(session, 4, tables.sink(table), checkpoint)
         rewind(checkpoint, 0)
-        write(session, 4, tables.sink(table), checkpoint)
+        with pytest.raises(StreamingQueryException, match="it was rewound"):
+            write(session, 4, tables.sink(table), checkpoint)
+        caplog.clear()
+        write(session, 4, tables.sink(table, on_rewind="warn"), checkpoint)
         assert caplog.text.count("it was rewound") == 1
 
 
@@ -69,7 +75,7 @@ def test_a_table_has_a_name_too(
     write(session, 4, delta(table=table), checkpoint)
     write(session, 6, delta(table=table), checkpoint)
     rewind(checkpoint, 0)
-    write(session, 6, delta(table=table), checkpoint)
+    write(session, 6, delta(table=table, on_rewind="warn"), checkpoint)
     assert sorted(row.n for row in session.table(table).collect()) == [0, 1, 2, 3, 4, 5]
     assert caplog.text.count("it was rewound") == 2
 

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import ExecutionError
+from penstock.sinks import jdbc
 from penstock.sinks.jdbc_sink import Step
 from penstock.testing import CrashReport
 from tests.real.jars import postgres_driver, spark_jars
@@ -72,6 +73,22 @@ class TestOnPostgres(JdbcContract):
                 database.batch(0), session.range(1).toDF("k")
             )
         assert database.rows(session, table) == []
+
+    def test_a_table_that_may_not_be_read_is_not_created(
+        self, session: SparkSession, database: Database
+    ) -> None:
+        table = database.new_table()
+        writer = f"w_{table}"
+        database.execute(
+            session,
+            f"CREATE TABLE {table} (id BIGINT)",
+            f"CREATE ROLE {writer} LOGIN",
+            "GRANT CREATE ON SCHEMA public TO PUBLIC",
+            f"GRANT INSERT ON {table} TO {writer}",
+        )
+        sink = jdbc(database.url.partition("?")[0], table, user=writer, ledger=f"ledger_of_{table}")
+        with pytest.raises(ExecutionError, match=f"permission denied for table {table}"):
+            sink.write_batch(database.batch(0), session.range(1))
 
     @pytest.mark.parametrize("step", Step)
     def test_a_process_that_is_killed_between_two_steps_loses_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -209,15 +210,37 @@ class JdbcContract(SinkContract):
 
     # Batches that are recorded.
 
-    def test_the_last_batch_planned_anew_is_warned_of(
+    def test_the_last_batch_planned_anew_is_noticed(
         self, session: SparkSession, database: Database, caplog: pytest.LogCaptureFixture
     ) -> None:
         table = database.new_table()
-        database.sink(table).write_batch(database.batch(0, planned_at=1000), session.range(2))
-        database.sink(table).write_batch(database.batch(0, planned_at=None), session.range(2))
+        sink = database.sink(table)
+        sink.write_batch(database.batch(0, planned_at=1000), session.range(2))
+        sink.write_batch(database.batch(0, planned_at=None), session.range(2))
+        anew, rows = database.batch(0, planned_at=2000), session.range(3)
+        with pytest.raises(ExecutionError, match="it was rewound") as caught:
+            sink.write_batch(anew, rows)
         assert "it was rewound" not in caplog.text
-        database.sink(table).write_batch(database.batch(0, planned_at=2000), session.range(2))
+        database.sink(table, on_rewind="warn").write_batch(anew, rows)
         assert "it was rewound" in caplog.text
+        assert database.numbers(session, table) == [0, 1]
+        removal = re.search(r"DELETE FROM \w+ WHERE .* batch_id >= 0", str(caught.value))
+        assert removal is not None
+        database.execute(session, f"DELETE FROM {table}", removal[0])
+        sink.write_batch(anew, rows)
+        assert database.numbers(session, table) == [0, 1, 2]
+
+    def test_sinks_of_one_function_need_names_of_their_own(
+        self, session: SparkSession, database: Database
+    ) -> None:
+        orders, users = database.new_table(), database.new_table()
+        database.sink(orders).write_batch(database.batch(0), session.range(2))
+        with pytest.raises(ExecutionError, match=rf'for the table {orders}.*name="\.\.\."'):
+            database.sink(users).write_batch(database.batch(0), session.range(3))
+        database.sink(users, name="users").write_batch(database.batch(0), session.range(3))
+        database.sink(orders).write_batch(database.batch(0), session.range(2))
+        assert database.numbers(session, orders) == [0, 1]
+        assert database.numbers(session, users) == [0, 1, 2]
 
     # Tables and columns.
 
@@ -234,6 +257,20 @@ class JdbcContract(SinkContract):
             database.sink(table).write_batch(
                 database.batch(1), rows.withColumnRenamed("k", "other")
             )
+
+    def test_only_a_missing_table_has_no_columns(
+        self, session: SparkSession, database: Database
+    ) -> None:
+        table = database.new_table()
+        database.execute(session, f"CREATE TABLE {table} (n BIGINT)")
+        with database.connect(session) as connection:
+            assert connection.columns(table) is not None
+            assert connection.columns("no_such_table") is None
+            assert connection.columns("no_such_schema.t") is None
+            with pytest.raises(
+                ExecutionError, match=r"failed: (?s:.*)In: SELECT \* FROM not a name"
+            ):
+                connection.columns("not a name")
 
     def test_a_batch_with_ambiguous_keys_is_refused(
         self, session: SparkSession, database: Database

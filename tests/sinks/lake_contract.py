@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock import DataStreamWriter, write_stream
 from penstock.testing import Workspace
-from tests.sinks.runs import write
+from tests.sinks.runs import run, write
 from tests.sinks.sink_contract import SinkContract, Tables, crash_at_the_points_of_many_sinks
 
 
@@ -19,6 +20,10 @@ class LakeTables(Tables):
     """The tables of Delta or Iceberg."""
 
     partitioned: Mapping[str, Any] = {"partition_by": ["k"]}
+
+    @abstractmethod
+    def start_streaming(self, writer: Any, table: str) -> Any:
+        """Start a query with the own streaming sink of the table's format."""
 
 
 class LakeContract(SinkContract):
@@ -43,6 +48,25 @@ class LakeContract(SinkContract):
         report = crash_at_the_points_of_many_sinks(session, tables, pipeline)
         assert report.expected_rows == 3 + 6
         self.tell("append, many sinks", report)
+
+    def test_a_batch_of_the_own_streaming_sink_is_not_written_again(
+        self, session: SparkSession, checkpoint: Path, tables: LakeTables, tmp_path: Path
+    ) -> None:
+        table, source = tables.new_table(), tmp_path / "in"
+        source.mkdir()
+        lines = session.readStream.schema("n long").json(str(source))
+        for number in range(3):
+            (source / f"{number}.json").write_text(f'{{"n": {number}}}')
+            if number == 2:
+                run(write_stream(lines).sink(tables.sink(table)), checkpoint)
+                continue
+            writer = lines.writeStream.option("checkpointLocation", str(checkpoint))
+            tables.start_streaming(writer.trigger(availableNow=True), table).awaitTermination()
+            (checkpoint / "commits" / str(number)).unlink()  # as after a crash
+            (checkpoint / "commits" / f".{number}.crc").unlink(missing_ok=True)
+            run(write_stream(lines).sink(tables.sink(table)), checkpoint)
+            assert tables.numbers(session, table) == list(range(number + 1))
+        assert tables.numbers(session, table) == [0, 1, 2]
 
     def test_a_write_that_failed_after_its_commit_is_found(
         self, session: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch

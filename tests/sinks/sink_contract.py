@@ -148,7 +148,7 @@ class SinkContract:
         tables.sink(other).write_batch(renamed, session.range(1))
         assert tables.numbers(session, other) == [0]
 
-    def test_a_rewound_checkpoint_is_warned_of(
+    def test_a_rewound_checkpoint_fails_or_is_warned_of(
         self,
         session: SparkSession,
         checkpoint: Path,
@@ -156,7 +156,7 @@ class SinkContract:
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         table = tables.new_table()
-        sink = tables.sink(table)
+        sink = tables.sink(table, on_rewind="warn")
         write(session, 6, sink, checkpoint)
         rewind(checkpoint, 0)
         write(session, 8, sink, checkpoint)
@@ -168,8 +168,10 @@ class SinkContract:
         assert tables.numbers(session, table) == [0, 1, 2, 3, 4, 5, 6, 7]
 
         rewind(checkpoint, 1)
-        with pytest.raises(StreamingQueryException, match="Nothing was written"):
-            write(session, 8, tables.sink(table, on_rewind="fail"), checkpoint)
+        with pytest.raises(StreamingQueryException, match="Nothing was written") as caught:
+            write(session, 8, tables.sink(table), checkpoint)
+        assert 'on_rewind="warn"' in str(caught.value)
+        assert 'name="sink-2"' in str(caught.value)
         write(session, 8, tables.sink(table, name="sink-2"), checkpoint)
         assert tables.numbers(session, table) == sorted([*range(8), *range(4, 8)])
 

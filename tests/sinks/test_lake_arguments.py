@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from penstock import SinkBatch
 from penstock.errors import ExecutionError
 from penstock.sinks import delta, iceberg
-from penstock.sinks.delta_sink import app_id_of
+from penstock.sinks.delta_sink import _app_ids, app_id_of
 from penstock.sinks.iceberg_sink import _summary
 from penstock.sinks.identity import Identity
 from penstock.sinks.latest_batches import LatestBatches
@@ -48,8 +48,8 @@ def test_a_sink_is_described_by_its_table() -> None:
 
 def test_a_batch_has_the_name_of_its_sink_and_its_former_names() -> None:
     alone, one_of_many = SinkBatch("q", 7, 1), SinkBatch("q", 7, 1, "lake", "old")
-    assert Identity.of(alone, None) == Identity("q", "-", 7, 1)
-    assert Identity.of(one_of_many, None) == Identity("q", "lake", 7, 1, ("old", "-"))
+    assert Identity.of(alone, None) == Identity("q", "-", 7, 1, may_follow_spark=True)
+    assert Identity.of(one_of_many, None) == Identity("q", "lake", 7, 1, ("old", "-"), True)
     assert Identity.of(SinkBatch("q", 7, 1, "lake"), None).former == ("-",)
     assert Identity.of(one_of_many, "mine") == Identity("q", "mine", 7, 1)
 
@@ -67,6 +67,12 @@ def test_tables_record_the_identity() -> None:
         "snapshot-property.penstock.sink": "lake",
         "snapshot-property.penstock.batch-id": "7",
     }
+
+
+def test_a_sink_without_a_name_knows_the_transactions_of_deltas_own_sink() -> None:
+    batch = SinkBatch("q", 7, 1, "lake")
+    assert _app_ids(Identity.of(batch, None)) == ["penstock/q/lake", "penstock/q/-", "q"]
+    assert _app_ids(Identity.of(batch, "mine")) == ["penstock/q/mine"]
 
 
 def test_a_table_is_looked_into_until_a_batch_is_known() -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors import PythonSink
 from penstock.errors import ExecutionError
-from penstock.sinks.identity import Identity, OnRewind
+from penstock.sinks.identity import FoundBatch, Identity, OnRewind
 from penstock.sinks.lake_sink import LakeMode, LakeSink, check_lake_arguments, writer_options
 from penstock.spark.sinks.delta_transactions import DeltaTransaction, latest_transaction
 
@@ -26,7 +26,7 @@ def delta(
     partition_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     name: str | None = None,
-    on_rewind: OnRewind = "warn",
+    on_rewind: OnRewind = "fail",
 ) -> PythonSink:
     """A sink that writes each batch to a Delta table, by path or by name, exactly once.
 
@@ -35,8 +35,9 @@ def delta(
     `mode` is `append`, or `overwrite`: a batch replaces all rows, for the output mode `complete`.
 
     `options` are further options of Delta's writer, such as `mergeSchema`. `name` is the identity
-    of the sink in the table, by default its name in `to`. `on_rewind` is `warn` or `fail`: what
-    happens with a batch that the table has, but that a rewound checkpoint has planned anew.
+    of the sink in the table, by default its name in `to`. `on_rewind` is what happens with a batch
+    that the table has, but that a rewound checkpoint has planned anew: with `fail` the query fails;
+    with `warn` the batch is skipped with a warning, and rows that only its new plan has are lost.
 
         penstock.write_stream(clicks).to("lake", penstock.sinks.delta("/lake/clicks"))
     """
@@ -48,7 +49,7 @@ def delta(
 
 
 class DeltaSink(LakeSink):
-    """See `delta`. Delta itself checks when it commits that the table does not have the batch."""
+    """See `delta`. Delta itself checks in the commit that the table does not have the batch."""
 
     def __init__(
         self,
@@ -85,8 +86,8 @@ class DeltaSink(LakeSink):
             location = self._location(spark)
             if location is None:
                 return False
-            for sink in (identity.sink, *identity.former):
-                found = latest_transaction(spark, location, app_id_of(identity.query_id, sink))
+            for app_id in _app_ids(identity):
+                found = latest_transaction(spark, location, app_id)
                 if found is not None and found.version >= identity.batch_id:
                     self._skip(identity, found)
                     return True
@@ -102,11 +103,10 @@ class DeltaSink(LakeSink):
         return False
 
     def _skip(self, identity: Identity, found: DeltaTransaction) -> None:
-        planned, committed = identity.planned_at_ms, found.committed_at_ms
-        is_older = planned is not None and committed is not None and committed < planned
+        is_older = identity.is_planned_after(found.committed_at_ms)
         rewound = found.version > identity.batch_id or is_older
         place = f"the Delta table {self._table}"
-        identity.skip(place, rewound=rewound, newest=found.version, on_rewind=self._on_rewind)
+        identity.skip(FoundBatch(place, found.version, rewound), self._on_rewind)
 
     def _location(self, spark: SparkSession) -> str | None:
         """The location of the table; None if there is no table of the name."""
@@ -121,3 +121,10 @@ class DeltaSink(LakeSink):
 def app_id_of(query_id: str, sink: str) -> str:
     """Delta's application id of a sink of a query."""
     return f"penstock/{query_id}/{sink}"
+
+
+def _app_ids(identity: Identity) -> list[str]:
+    """The application ids under which the table may have the batch."""
+    app_ids = [app_id_of(identity.query_id, sink) for sink in (identity.sink, *identity.former)]
+    # Delta's own streaming sink uses the query id.
+    return [*app_ids, identity.query_id] if identity.may_follow_spark else app_ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -34,6 +34,9 @@ class ExactlyOnceSink(PythonSink):
 
     def secret_options(self) -> Mapping[str, str]:
         return self._options
+
+    def recorded_as(self, name: str) -> Hashable | None:
+        return type(self).__name__, self._table, self._name or name
 
     def add_batch(self, batch_id: int, df: DataFrame) -> None:
         self.write_batch(batch_on_spark(batch_id, df), df)

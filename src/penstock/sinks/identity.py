@@ -24,13 +24,18 @@ _QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class Identity:
-    """A batch of a query in one of its sinks. `former` are names that the sink may have had."""
+    """A batch of a query in one of its sinks. `former` are names that the sink may have had.
+
+    `may_follow_spark` is whether Spark's own sink for the table may have written batches of the
+    query, on the same checkpoint: unless the user has given the sink a name.
+    """
 
     query_id: str
     sink: str
     batch_id: int
     planned_at_ms: int | None = None
     former: tuple[str, ...] = ()
+    may_follow_spark: bool = False
 
     @classmethod
     def of(cls, batch: SinkBatch, name: str | None) -> Identity:
@@ -40,32 +45,60 @@ class Identity:
         else:
             former = tuple(filter(None, (batch.replaces, ONLY_SINK)))
         sink = name or batch.sink or ONLY_SINK
-        return cls(batch.query_id, sink, batch.batch_id, batch.planned_at_ms, former)
+        planned_at_ms = batch.planned_at_ms
+        return cls(batch.query_id, sink, batch.batch_id, planned_at_ms, former, name is None)
 
     def is_planned_anew(self, planned_at_ms: int | None) -> bool:
         """Whether the batch was recorded with the timestamp of another plan."""
         known = planned_at_ms is not None and self.planned_at_ms is not None
         return known and planned_at_ms != self.planned_at_ms
 
-    def skip(self, place: str, *, rewound: bool, newest: int, on_rewind: OnRewind) -> None:
-        """Log that the batch is already in `place`, whose newest batch is `newest`.
+    def is_planned_after(self, committed_at_ms: int | None) -> bool:
+        """Whether the batch was committed before the plan that it has now, so by another plan."""
+        if committed_at_ms is None or self.planned_at_ms is None:
+            return False
+        return committed_at_ms < self.planned_at_ms
 
-        Raises ExecutionError if the checkpoint was rewound and `on_rewind` is `fail`.
+    def skip(self, found: FoundBatch, on_rewind: OnRewind) -> None:
+        """Log that the table has the batch.
+
+        Raises ExecutionError if the batch was planned anew and `on_rewind` is `fail`.
         """
-        if not rewound:
+        place = found.place
+        if not found.is_of_another_plan:
             _logger.info("Batch %s is already in %s and is not written again", self.batch_id, place)
             return
-        found = (
+        known = (
             f"Batch {self.batch_id} of query {self.query_id} is already in {place}, which has "
-            f"batches up to {newest}, but the checkpoint plans it anew: it was rewound."
+            f"batches up to {found.newest}, but the checkpoint plans it anew: it was rewound, or "
+            "another process runs the query and is further."
         )
         remedy = (
-            "To write the batches from here on, remove what they have written before, and give the "
-            f'sink another identity: name="{self.sink.strip("-") or "sink"}-2".'
+            "To write the batches from here on, remove the rows that they have written before, and "
+            f'give the sink another identity: name="{self.sink.strip("-") or "sink"}-2".'
+            f"{found.removal and ' '}{found.removal}"
         )
         if on_rewind == "fail":
-            raise ExecutionError(f"{found} Nothing was written. {remedy}")
-        _logger.warning("%s It is skipped: its rows are NOT written. %s", found, remedy)
+            raise ExecutionError(
+                f"{known} Nothing was written. {remedy} To keep what the table has instead, use "
+                'on_rewind="warn": such batches are skipped, and rows that only their new plan has '
+                "are lost."
+            )
+        _logger.warning("%s It is skipped: its rows are NOT written. %s", known, remedy)
+
+
+@dataclass(frozen=True)
+class FoundBatch:
+    """A batch that is already in `place`, whose newest batch of the sink is `newest`.
+
+    `is_of_another_plan`: the table has the batch as an earlier plan made it, before the checkpoint
+    was rewound. `removal` is a sentence on how to remove batches from a table of this kind.
+    """
+
+    place: str
+    newest: int
+    is_of_another_plan: bool
+    removal: str = ""
 
 
 def batch_on_spark(batch_id: int, df: DataFrame) -> SinkBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.errors import ExecutionError
 from penstock.sinks.identity import Identity
 from penstock.sinks.jdbc_sql import Dialect
 from penstock.spark.sinks.jdbc_session import JdbcSession
@@ -14,9 +15,11 @@ KEPT_BATCHES = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """A batch that is in the ledger, and the newest one of the same sink."""
+    """A batch of `rows` rows that is in the ledger, and the newest one of the same sink."""
 
+    sink: str
     planned_at_ms: int | None
+    rows: int
     newest: int
 
 
@@ -39,19 +42,40 @@ class Ledger:
                 raise
 
     def find(self, identity: Identity) -> Entry | None:
-        """The entry of a batch, under a former name only if it has the same target."""
+        """The entry of a batch in the target, under the present or a former name of the sink.
+
+        Raises ExecutionError if the batch is recorded under the present name for another target.
+        """
         rows = self._session.query(
-            f"SELECT sink, target, planned_at FROM {self._name} "
+            f"SELECT sink, target, planned_at, row_count FROM {self._name} "
             "WHERE query_id = ? AND batch_id = ?",
             identity.query_id,
             identity.batch_id,
         )
-        for sink, target, planned_at in rows:
-            is_former = sink in identity.former and target == self._target
-            if sink is not None and (sink == identity.sink or is_former):
-                newest = self._newest(identity.query_id, sink)
-                return Entry(None if planned_at is None else int(planned_at), newest)
+        for sink, target, planned_at, count in rows:
+            is_known = sink is not None and sink in (identity.sink, *identity.former)
+            if is_known and target == self._target:
+                newest = self._newest(identity.query_id, str(sink))
+                planned_at_ms = None if planned_at is None else int(planned_at)
+                return Entry(str(sink), planned_at_ms, int(count or 0), newest)
+        for sink, target, *_ in rows:
+            if sink == identity.sink:
+                raise ExecutionError(self._of_another_target(identity, str(target)))
         return None
+
+    def _of_another_target(self, identity: Identity, target: str) -> str:
+        recorded = f"query_id = '{identity.query_id}' AND sink = '{identity.sink}'"
+        return (
+            f"Batch {identity.batch_id} of query {identity.query_id} is to be written to the table "
+            f"{self._target}, but the ledger {self._name} has it under the same name of a sink, "
+            f"{identity.sink!r}, for the table {target}. Nothing was written to {self._target}. If "
+            "several sinks of the query use the ledger, as in one function of foreachBatch, each "
+            f'needs a name of its own: give the one of {self._target} the argument name="...". If '
+            f"{self._target} is a new table of the same sink, give it a new name as well. If it is "
+            f"{target} under a new name, with the rows of the batch, tell the ledger: UPDATE "
+            f"{self._name} SET target = '{self._target}' WHERE {recorded} AND "
+            f"target = '{target}'."
+        )
 
     def _newest(self, query_id: str, sink: str) -> int:
         [[newest]] = self._session.query(

@@ -7,7 +7,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, get_args
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from penstock.connectors import PythonSink
 from penstock.errors import ExecutionError
 from penstock.sinks.exactly_once_sink import ExactlyOnceSink
-from penstock.sinks.identity import Identity, OnRewind, check_arguments
+from penstock.sinks.identity import FoundBatch, Identity, OnRewind, check_arguments
 from penstock.sinks.jdbc_ledger import Ledger
 from penstock.sinks.jdbc_sql import ATTEMPT, Dialect, dialect_of
 from penstock.spark.sinks.jdbc_session import JdbcSession
@@ -43,7 +43,7 @@ def jdbc(
     options: Mapping[str, str] | None = None,
     ledger: str | None = None,
     name: str | None = None,
-    on_rewind: OnRewind = "warn",
+    on_rewind: OnRewind = "fail",
 ) -> PythonSink:
     """A sink that writes each batch to a table of a database exactly once.
 
@@ -59,9 +59,12 @@ def jdbc(
 
     `driver` is the class of the JDBC driver, which is to be named if the driver is in `spark.jars`;
     that of PostgreSQL is known. `options` are further options of Spark's JDBC writer. `name` is
-    the identity of the sink in the ledger, by default its name in `to`. `on_rewind` is `warn` or
-    `fail`: what happens with a batch that is recorded, but that a rewound checkpoint has planned
-    anew.
+    the identity of the sink in the ledger, by default its name in `to`; several sinks in one
+    function of `foreachBatch` need one each.
+
+    `on_rewind` is what happens with a batch that is recorded, but that a rewound checkpoint has
+    planned anew: with `fail` the query fails; with `warn` the batch is skipped with a warning, and
+    rows that only its new plan has are lost.
 
         penstock.write_stream(counts).outputMode("update").sink(
             penstock.sinks.jdbc(url, "counts", keys=["page"], user="etl", password=secret)
@@ -123,6 +126,9 @@ class JdbcSink(ExactlyOnceSink):
         self._own_staging: set[str] = set()
         """The staging tables that this object has created."""
 
+    def recorded_as(self, name: str) -> Hashable | None:
+        return type(self).__name__, self._options["url"], self._ledger, self._name or name
+
     def _write_new(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> bool:
         """Write a batch that is not in the ledger.
 
@@ -174,8 +180,12 @@ class JdbcSink(ExactlyOnceSink):
         if entry is None:
             return False
         rewound = entry.newest > identity.batch_id or identity.is_planned_anew(entry.planned_at_ms)
-        place = f"the ledger {self._ledger} of the table {self._table}"
-        identity.skip(place, rewound=rewound, newest=entry.newest, on_rewind=self._on_rewind)
+        place = f"the ledger {self._ledger}, with {entry.rows} rows in the table {self._table}"
+        removal = (
+            f"Or delete their entries: DELETE FROM {self._ledger} WHERE query_id = "
+            f"'{identity.query_id}' AND sink = '{entry.sink}' AND batch_id >= {identity.batch_id}."
+        )
+        identity.skip(FoundBatch(place, entry.newest, rewound, removal), self._on_rewind)
         return True
 
     # 2. The tables.

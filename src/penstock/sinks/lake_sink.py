@@ -40,7 +40,7 @@ class LakeSink(ExactlyOnceSink):
     """Records a batch in the commit that writes its rows.
 
     The table is searched for a batch only if it is not known which batches it has: for the first
-    batch of a run, and when a batch is written again.
+    batch of a run, when a batch is written again, and if `_is_changed` says so.
     """
 
     def __init__(
@@ -56,11 +56,19 @@ class LakeSink(ExactlyOnceSink):
         self._latest = LatestBatches()
 
     def _write_new(self, identity: Identity, df: DataFrame, *, is_kept: bool) -> bool:
-        if not self._latest.has_passed(identity) and self._is_there(df, identity):
+        is_new = self._latest.has_passed(identity) and not self._is_changed(df, identity)
+        if not is_new and self._is_there(df, identity):
             return False
         self._commit(identity, df)
         self._latest.remember(identity)
         return True
+
+    def _is_changed(self, df: DataFrame, identity: Identity) -> bool:
+        """Whether another process may have written the table after the last batch of this one.
+
+        Always False for a table that refuses a batch which it has, in the commit itself.
+        """
+        return False
 
     @abstractmethod
     def _is_there(self, df: DataFrame, identity: Identity) -> bool:

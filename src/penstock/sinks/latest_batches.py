@@ -16,9 +16,13 @@ class LatestBatches:
 
     def has_passed(self, identity: Identity) -> bool:
         """Whether the batch follows one that is known to be in the table, so that it is new."""
-        with self._lock:
-            newest = self._newest.get((identity.query_id, identity.sink))
+        newest = self.newest(identity)
         return newest is not None and identity.batch_id > newest
+
+    def newest(self, identity: Identity) -> int | None:
+        """The newest batch of the same sink that is known to be in the table."""
+        with self._lock:
+            return self._newest.get((identity.query_id, identity.sink))
 
     def remember(self, identity: Identity) -> None:
         """The batch is in the table."""

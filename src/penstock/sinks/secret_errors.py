@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
+from penstock.engine.causes import with_causes
 from penstock.errors import ExecutionError
 from penstock.redaction import Redactor
 
@@ -19,13 +20,7 @@ def without_secrets(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except Exception as exc:
         redactor = Redactor().knowing(options)
-        if all(redactor.text(text) == text for text in _texts(exc)):
+        texts = [str(cause) for cause in with_causes(exc)]
+        if all(redactor.text(text) == text for text in texts):
             raise
         raise ExecutionError(redactor.text(f"{type(exc).__name__}: {exc}")) from None
-
-
-def _texts(error: BaseException | None) -> Iterator[str]:
-    """The texts of an error and of its causes."""
-    while error is not None:
-        yield str(error)
-        error = error.__cause__ or error.__context__
