@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from penstock.observe.lineage import LineageEvents, _outputs
 from penstock.redaction import REDACTED
 from tests.engine.world import PATIENCE, World, failing
 from tests.memory_world.sources import Abilities
+from tests.streams import eventually
 
 
 def world_of(rows: int = 3) -> World:
@@ -134,6 +137,34 @@ def test_a_client_that_hangs_delays_no_batch_and_loses_events(
     transport.may_send.set()
     assert events.close(PATIENCE)
     assert 2 <= len(transport.sent) <= 3
+
+
+def test_a_full_queue_loses_events_of_batches_before_those_of_starts_and_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lineage, "MOST_WAITING", 4)
+    transport = _Transport()
+    events = LineageEvents(OpenLineageClient(transport=transport), "shop", "1.0")
+    runs = [run(world_of(rows=20), events) for _ in range(2)]
+    transport.may_send.set()
+    assert events.close(PATIENCE)
+    sent = [(event.run.runId, event.eventType.value) for event in transport.sent]
+    for execution in runs:
+        assert (execution.identity.run_id, "START") in sent
+        assert (execution.identity.run_id, "COMPLETE") in sent
+    assert len(sent) <= 5
+
+
+def test_a_run_whose_last_event_is_lost_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = _Transport()
+    transport.may_send.set()
+    events = LineageEvents(OpenLineageClient(transport=transport), "shop", "1.0")
+    monkeypatch.setattr(events, "on_ended", lambda run: None)
+    execution = weakref.ref(run(world_of(rows=1), events))
+    eventually(lambda: len(transport.sent) == 2, "the event of the batch")
+    eventually(lambda: gc.collect() >= 0 and execution() is None, "the release of the run")
+    assert not events._known
+    assert events.close(PATIENCE)
 
 
 def test_after_the_end_nothing_is_sent(events: LineageEvents, file: Path) -> None:

@@ -120,6 +120,14 @@ def test_totals_continue_when_a_query_is_restarted() -> None:
     assert seen.error == "RuntimeError: boom"
 
 
+def test_a_start_after_a_run_without_an_error_is_no_restart() -> None:
+    observed = Observed(world_of(5))
+    for _ in range(3):
+        observed.run()
+    [seen] = observed.observatory.snapshots()
+    assert (seen.restarts, seen.totals.failures, seen.totals.batches) == (0, 0, 1)
+
+
 def test_restarts_of_the_process_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RESTARTS_VARIABLE, "3")
     observed = Observed(world_of(1))

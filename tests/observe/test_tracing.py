@@ -14,6 +14,7 @@ from penstock.engine.named_sinks import NamedSink
 from penstock.engine.read_limit import ReadMaxRows
 from penstock.engine.seam import QueryIdentity
 from penstock.engine.triggers import AvailableNowTrigger
+from penstock.observe import tracing
 from penstock.observe.tracing import BatchSpans
 from tests.engine.world import PATIENCE, World, failing
 from tests.memory_world.sources import Abilities
@@ -104,6 +105,23 @@ def test_a_batch_is_linked_to_the_one_before_also_over_runs() -> None:
     for before, after in itertools.pairwise(batches):
         assert [link.context.span_id for link in after.links] == [before.context.span_id]
         assert before.context.trace_id != after.context.trace_id
+
+
+def test_the_link_is_kept_for_the_last_queries_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "_QUERIES_KEPT", 2)
+    traced, worlds = Traced(), [World(), World(), World()]
+
+    def has_link(world: World, rows: int) -> bool:
+        again = World(files=world.files)
+        limited(again, rows)
+        traced.run(again)
+        return bool(traced.batches[-1].links)
+
+    assert [has_link(world, 1) for world in worlds[:2]] == [False, False]
+    assert has_link(worlds[0], 3)
+    assert not has_link(worlds[2], 1)
+    assert has_link(worlds[0], 5)
+    assert not has_link(worlds[1], 3)
 
 
 def test_each_of_many_sinks_is_a_span_in_the_writing_phase() -> None:

@@ -1,18 +1,18 @@
 """OpenLineage events of the runs of queries: START, RUNNING for each batch, COMPLETE or FAIL.
 
 The events are made and sent by a thread of their own. A query only puts what it knows into a queue
-of limited length; if the queue is full, the event is lost. This module imports the package
-`openlineage` and is imported only if lineage is used.
+of limited length; if the queue is full, an event of a batch is lost. This module imports the
+package `openlineage` and is imported only if lineage is used.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import (
@@ -60,6 +60,50 @@ class _Datasets:
     outputs: Sequence[_Rows] = ()
 
 
+class _Queue:
+    """The events that wait to be sent, as functions that make them; at most `length`.
+
+    If it is full, a START or a last event takes the place of the oldest event of a batch: without
+    its last event a catalog shows a run as going on for ever.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._events: deque[tuple[bool, Callable[[], RunEvent]]] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    def put(self, make: Callable[[], RunEvent], *, is_batch: bool) -> bool:
+        """Add an event, unless `close` was called. Returns False if this or another one is lost."""
+        with self._changed:
+            if self._is_closed:
+                return True
+            is_full = len(self._events) >= self._length
+            if is_full and (is_batch or not self._drop_batch()):
+                return False
+            self._events.append((is_batch, make))
+            self._changed.notify()
+            return not is_full
+
+    def get(self) -> Callable[[], RunEvent] | None:
+        """Wait for the next event. Returns None if `close` was called and there are no more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._events or self._is_closed)
+            return self._events.popleft()[1] if self._events else None
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _drop_batch(self) -> bool:
+        """Remove the oldest event of a batch. Returns False if there is none."""
+        oldest = next((n for n, (is_batch, _) in enumerate(self._events) if is_batch), None)
+        if oldest is not None:
+            del self._events[oldest]
+        return oldest is not None
+
+
 class LineageEvents(RunObserver):
     """Sends the events of every run that it observes, until `close`.
 
@@ -72,49 +116,37 @@ class LineageEvents(RunObserver):
         self._client = client
         self._namespace = namespace
         self._version = version
-        self._waiting: queue.Queue[Callable[[], RunEvent] | None] = queue.Queue(MOST_WAITING)
-        self._known: dict[str, _Datasets] = {}
+        self._waiting = _Queue(MOST_WAITING)
+        # Weak, because the last event of a run may be lost.
+        self._known: WeakKeyDictionary[StreamExecution, _Datasets] = WeakKeyDictionary()
         self._has_warned = False
-        self._is_closed = False
-        self._has_end = False
         self._thread = threading.Thread(target=self._send, name="penstock lineage", daemon=True)
         self._thread.start()
 
     def on_starting(self, run: StreamExecution) -> None:
         at = run.reporter.time_ms()
-        self._put(lambda: self._event(run, RunState.START, at, _Datasets()))
+        self._put(lambda: self._event(run, RunState.START, at, _Datasets()), is_batch=False)
 
     def on_progress(self, run: StreamExecution, progress: StreamingQueryProgress) -> None:
         if progress.ran_a_batch:
             options = [source.options for source in _sources(run)]
-            self._put(lambda: self._batch(run, progress, options))
+            self._put(lambda: self._batch(run, progress, options), is_batch=True)
 
     def on_ended(self, run: StreamExecution) -> None:
         at = run.reporter.time_ms()
-        self._put(lambda: self._end(run, at))
+        self._put(lambda: self._end(run, at), is_batch=False)
 
     def close(self, seconds: float) -> bool:
         """Send what is in the queue, for a limited time. Returns whether all of it was sent.
 
         It can be called again. The client is not closed.
         """
-        self._is_closed = True
-        deadline = time.monotonic() + seconds
-        if not self._has_end:
-            try:
-                self._waiting.put(None, timeout=seconds)
-            except queue.Full:
-                return False
-            self._has_end = True
-        self._thread.join(max(deadline - time.monotonic(), 0))
+        self._waiting.close()
+        self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def _put(self, make: Callable[[], RunEvent]) -> None:
-        if self._is_closed:
-            return
-        try:
-            self._waiting.put_nowait(make)
-        except queue.Full:
+    def _put(self, make: Callable[[], RunEvent], *, is_batch: bool) -> None:
+        if not self._waiting.put(make, is_batch=is_batch):
             self._warn(f"{MOST_WAITING} events are waiting, and further ones are lost")
 
     # On the thread of its own.
@@ -125,6 +157,7 @@ class LineageEvents(RunObserver):
                 self._client.emit(make())
             except Exception as exc:
                 self._warn(error_text(exc))
+            del make  # it holds the run
 
     def _warn(self, why: str) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING
@@ -143,13 +176,13 @@ class LineageEvents(RunObserver):
         options: Sequence[Mapping[str, str]],
     ) -> RunEvent:
         found = _Datasets(_inputs(progress, options), _outputs(run, progress))
-        self._known[run.identity.run_id] = found
+        self._known[run] = found
         at = parse_timestamp(progress.timestamp) + progress.batch_duration_ms
         return self._event(run, RunState.RUNNING, at, found)
 
     def _end(self, run: StreamExecution, at: int) -> RunEvent:
         """The last event has the datasets of the last batch, without numbers of rows."""
-        last = self._known.pop(run.identity.run_id, _Datasets())
+        last = self._known.pop(run, _Datasets())
         found = _Datasets(_without_rows(last.inputs), _without_rows(last.outputs))
         failure = run.failure
         if failure is None:

@@ -42,8 +42,9 @@ _WHOLE = "triggerExecution"
 class Observatory(RunObserver):
     """Holds every active query and the last ones that have terminated.
 
-    There is one entry per query id: a query that is restarted replaces its old entry and continues
-    its totals. Every method may be called from any thread.
+    There is one entry per query id: a query that is started again replaces its old entry and
+    continues its totals; only a start after a failure counts as a restart. Every method may be
+    called from any thread.
     """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
@@ -112,7 +113,7 @@ class _Entry:
         self._now = now
         self._started_at = now()
         self._last_progress_at: float | None = None
-        self._restarts: int = before._restarts + 1 if before else _restarts_of_process()
+        self._restarts: int = before.restarts_of_next if before else _restarts_of_process()
         self._sums: _Sums = before._sums if before else _Sums()
         self._error: str | None = before._error if before else None
         self._seen: dict[int, SeenOffsets] = {}
@@ -123,6 +124,12 @@ class _Entry:
     @property
     def is_closed(self) -> bool:
         return self._final is not None and self._restarting is None
+
+    @property
+    def restarts_of_next(self) -> int:
+        """The number of restarts of the next run: one more if this one has failed."""
+        has_failed = self._final is not None and self._final.condition == "failed"
+        return self._restarts + (has_failed or self._restarting is not None)
 
     def is_of(self, execution: StreamExecution) -> bool:
         return self._execution is execution

@@ -35,6 +35,8 @@ from penstock.engine.stream_execution import StreamExecution
 _NANOS = 1_000_000
 _WHOLE = "triggerExecution"
 _WRITING = "addBatch"
+_QUERIES_KEPT = 1000
+"""Of how many queries the last span is kept, for the link from the next one."""
 
 Attributes = Mapping[str, str | int]
 
@@ -87,10 +89,11 @@ class BatchSpans(RunObserver):
     def _start_batch(self, run: StreamExecution, began: int, attributes: Attributes) -> Span:
         """A span without a parent, linked to the one of the batch before, of this or another run.
 
-        The spans of one query are not one trace: a query runs for months.
+        The spans of one query are not one trace: a query runs for months. The link is missing if
+        `_QUERIES_KEPT` other queries have had a batch since then.
         """
         with self._lock:
-            before = self._last.get(run.identity.id)
+            before = self._last.pop(run.identity.id, None)
             span = self._tracer.start_span(
                 "batch",
                 Context(),
@@ -100,6 +103,8 @@ class BatchSpans(RunObserver):
                 began,
             )
             self._last[run.identity.id] = span.get_span_context()
+            if len(self._last) > _QUERIES_KEPT:
+                del self._last[next(iter(self._last))]
         return span
 
     def _start_child(

@@ -121,7 +121,7 @@ def _counters(queries: Sequence[QuerySnapshot]) -> Iterator[Metric]:
             lambda q: q.totals.quarantined_parts,
         ),
         "failures": ("Runs that failed.", lambda q: q.totals.failures),
-        "restarts": ("Restarts of the query.", lambda q: q.restarts),
+        "restarts": ("Restarts of the query after a failure.", lambda q: q.restarts),
     }
     for name, (help_text, value) in table.items():
         family = CounterMetricFamily(f"penstock_{name}", help_text, labels=_QUERY)
