@@ -114,6 +114,26 @@ def test_a_script_that_cannot_be_tested(tmp_path: Path, job: str, message: str) 
         crash_test_script(ScriptRun(tmp_path / "job.py", tmp_path), None, every_batch=False)
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_timeout_has_to_be_positive(tmp_path: Path, seconds: str) -> None:
+    (tmp_path / "job.py").write_text("")
+    command = ["crashtest", "--timeout", seconds, str(tmp_path / "job.py")]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert f"{seconds} is not greater than 0." in result.stderr
+
+
+def test_with_json_an_error_is_a_document(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
+    (tmp_path / "reader.py").write_text("read = 5")
+    command = ["crashtest", "--json", "--reader", str(tmp_path / "reader.py")]
+    result = CliRunner().invoke(app, [*command, str(tmp_path / "job.py")])
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert document["kind"] == "ExecutionError"
+    assert "defines no function read_output" in document["error"]
+
+
 def test_a_script_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "job.py").touch()
     (tmp_path / "sleeper").write_text("#!/bin/sh\nexec sleep 60\n")

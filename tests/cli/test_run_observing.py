@@ -19,7 +19,7 @@ from penstock.api.backoff import Backoff
 from penstock.api.process import PROCESS
 from penstock.cli.main import app
 from penstock.cli.observing import STALL_SECONDS, Observing
-from penstock.cli.run import supervise
+from penstock.cli.supervisor import supervise
 from penstock.observe.health import DEFAULT_STALL_SECONDS
 from penstock.observe.observatory import RESTARTS_VARIABLE
 

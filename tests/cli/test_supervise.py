@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
 from penstock.api.backoff import Backoff
 from penstock.cli.main import app
-from penstock.cli.run import supervise
+from penstock.cli.supervisor import Stopper, supervise
 from penstock.observe.observatory import RESTARTS_VARIABLE
 from tests.streams import PATIENCE
 
@@ -30,13 +31,18 @@ sys.exit(codes[len(log.read_text().splitlines()) - 1])
 SUPERVISING = """
 import sys
 from penstock.api.backoff import Backoff
-from penstock.cli.run import supervise
+from penstock.cli.supervisor import supervise
 sys.exit(supervise([sys.executable, *sys.argv[2:]], Backoff(5, float(sys.argv[1]), 3600.0)))
 """
 
 WAITING = """
 import signal, sys, threading
-signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+
+def stop(number, frame):
+    print("stopping", flush=True)
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, stop)
 print("waiting", flush=True)
 threading.Event().wait(600)
 """
@@ -68,8 +74,10 @@ def test_a_script_that_fails_is_restarted(script: Path, capfd: pytest.CaptureFix
     assert "the script exited with code 3; restart 2 of 3 in 0 s" in printed
 
 
-def test_there_are_at_most_max_restarts(script: Path) -> None:
+def test_there_are_at_most_max_restarts(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert runs_of(script, 1, 1, 1, 5, 0) == (5, ["0", "1", "2", "3"])
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert last == "penstock: the script exited with code 5; giving up after 3 restarts in a row"
 
 
 def test_failures_before_a_long_run_do_not_count(
@@ -102,7 +110,7 @@ def test_the_exit_code_after_a_signal_is_that_of_a_shell(
 
 
 def test_the_signal_handlers_are_restored(script: Path) -> None:
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     runs_of(script, 0)
     assert [signal.getsignal(number) for number in numbers] == before
@@ -117,7 +125,7 @@ def supervising(delay: float, *command: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_during_the_delay_prevents_the_restart(
     script: Path, number: signal.Signals
 ) -> None:
@@ -131,14 +139,69 @@ def test_a_signal_during_the_delay_prevents_the_restart(
     assert log.read_text() == "0\n"
 
 
-def test_a_signal_is_forwarded_and_prevents_a_restart() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_forwarded_and_prevents_a_restart(number: signal.Signals) -> None:
     supervisor = supervising(0, "-c", WAITING)
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "waiting\n"
-    supervisor.terminate()
+    supervisor.send_signal(number)
     out, _ = supervisor.communicate(timeout=PATIENCE)
     assert supervisor.returncode == 7
-    assert out == ""
+    assert out == "stopping\n"
+
+
+class RecordingProcess:
+    """A running process that records the signals it is sent."""
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+
+    def poll(self) -> None:
+        return None
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+def attached(stopper: Stopper) -> list[int]:
+    process = RecordingProcess()
+    stopper.attach(cast("subprocess.Popen[bytes]", process))
+    return process.signals
+
+
+def test_the_hangups_of_a_terminal_are_one_sigterm() -> None:
+    with Stopper.on_signals() as stopper:
+        sent = attached(stopper)
+        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
+            signal.raise_signal(number)
+    assert sent == [signal.SIGTERM, signal.SIGTERM]
+
+
+def test_under_nohup_a_hangup_has_no_effect() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Stopper.on_signals() as stopper:
+            sent = attached(stopper)
+            signal.raise_signal(signal.SIGHUP)
+            assert not stopper.is_requested
+            assert not stopper.wait(0)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert sent == []
+
+
+def test_the_script_is_stopped_when_the_supervisor_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(WAITING)
+    command = [sys.executable, "-m", "penstock.cli", "run", "--restart", "on-failure"]
+    supervisor = subprocess.Popen(
+        [*command, str(tmp_path / "job.py")], stdout=subprocess.PIPE, text=True
+    )
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == "waiting\n"
+    supervisor.kill()
+    out, _ = supervisor.communicate(timeout=PATIENCE)  # ends when the script has ended too
+    assert out == "stopping\n"
 
 
 def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
@@ -149,8 +212,30 @@ def test_an_unknown_policy_is_a_usage_error(script: Path) -> None:
     assert not script.with_name("runs").exists()
 
 
-def test_a_negative_delay_is_a_usage_error(script: Path) -> None:
-    options = ["--restart", "on-failure", "--backoff", "-1"]
-    result = CliRunner().invoke(app, ["run", *options, str(script)])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--max-restarts", "-1", ""),  # the message is typer's
+        ("--backoff", "-1", "-1 is not 0 or greater"),
+        ("--max-backoff", "nan", "nan is not 0 or greater"),
+        ("--backoff", "inf", "inf is not 0 or greater, and finite"),
+        ("--stall-seconds", "0", "0 is not greater than 0"),
+    ],
+)
+def test_a_number_out_of_range_is_a_usage_error(
+    script: Path, option: str, value: str, message: str
+) -> None:
+    command = ["run", "--restart", "on-failure", option, value, str(script)]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
     assert result.exit_code == 2
-    assert "negative" in result.output
+    assert f"Invalid value for '{option}': {message}" in result.output
+    assert not script.with_name("runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--max-restarts", "--backoff", "--max-backoff"])
+def test_an_option_of_restarts_needs_restarts(script: Path, option: str) -> None:
+    command = ["run", option, "3", str(script)]
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert f"{option}: has no effect without --restart on-failure" in result.output
+    assert not script.with_name("runs").exists()

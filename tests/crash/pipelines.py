@@ -189,8 +189,8 @@ def written_files(table: Path) -> Rows:
         raise AssertionError(f"the log of the sink lacks {missing}")
     rows: Rows = Counter()
     for number in sorted(log.files, reverse=True):
-        for line in log.entry_lines(number):
-            file = json.loads(line)["path"].removeprefix("file://")
+        for entry in log.entries(number):
+            file = entry["path"].removeprefix("file://")
             table_of_file = pyarrow.parquet.ParquetFile(file).read()
             rows.update(tuple(row.values()) for row in table_of_file.to_pylist())
         if log.is_compact(number):

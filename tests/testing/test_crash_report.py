@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from penstock.engine.faults import FaultPoint
+from penstock.engine.faults import OF_EVERY_QUERY, FaultPoint
+from penstock.errors import ExecutionError
 from penstock.testing.crash_faults import (
     BatchPoint,
     FilePointRecorder,
@@ -14,6 +15,7 @@ from penstock.testing.crash_faults import (
     SimulatedCrash,
     choose_crash_points,
     delivered_again,
+    not_crashed,
 )
 from penstock.testing.crash_report import CrashReport, Trial, Verdict
 
@@ -71,6 +73,13 @@ def test_the_table_of_a_report() -> None:
     assert passing.summary == "2 rows without a crash; 1 crash: 1 exactly once."
 
 
+def test_a_report_without_a_crash_is_not_exactly_once() -> None:
+    report = CrashReport([], [PURGE], 2)
+    assert report.to_dict()["exactlyOnce"] is False
+    with pytest.raises(AssertionError, match=r"no crash was tried\n[\s\S]*0 crashes: none tried"):
+        report.check()
+
+
 def test_the_choice_of_crash_points() -> None:
     reached = [BatchPoint(FaultPoint.AFTER_METADATA, -1)]
     reached += [BatchPoint(point, batch) for batch in range(3) for point in (SINK, COMMIT)]
@@ -79,6 +88,14 @@ def test_the_choice_of_crash_points() -> None:
     sinks = choose_crash_points(reached, [SINK, PURGE], every_batch=True)
     assert [BatchPoint.parse(str(one)) for one in sinks] == [BatchPoint(SINK, n) for n in range(3)]
     assert choose_crash_points(reached[:2], [SINK], every_batch=False) == [BatchPoint(SINK, 0)]
+
+
+def test_a_point_that_was_asked_for_has_to_be_reached() -> None:
+    reached = [BatchPoint(point, 1) for point in OF_EVERY_QUERY if point is not PURGE]
+    assert not_crashed(reached, None) == [PURGE]
+    assert not_crashed(reached, [SINK, COMMIT]) == []
+    with pytest.raises(ExecutionError, match="did not reach before_purge, so there can be no"):
+        not_crashed(reached, [SINK, PURGE])
 
 
 def test_points_are_recorded_and_the_crash_happens_once(tmp_path: pytest.TempPathFactory) -> None:

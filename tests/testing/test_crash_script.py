@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +88,15 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "job.py").write_text("# not read")
     monkeypatch.setattr(sys, "executable", str(folder / "child"))
     return folder / "job.py"
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory in which `penstock crashtest` creates its folder."""
+    folder = tmp_path / "folders"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
 def runs_of(job: Path) -> list[str]:
@@ -177,8 +188,10 @@ def test_progress_lines(job: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
-    spark: SparkSession, job: Path, tmp_path: Path
+    spark: SparkSession, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "temporary files").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary files"))
     (job.parent / "block").write_text("after_sink:1")
     command = ["crashtest", "--jobs", "1", "--reader", str(job.parent / "reader.py")]
 
@@ -195,8 +208,7 @@ def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
     assert stopped.exit_code == 130, stopped.output
     assert "before_sink        1      -                exactly once" in stopped.stdout
     assert "Interrupted: 3 of 6 crashes were tried." in stopped.stdout
-    folder = stopped.stderr.split("--resume ")[1].partition("`")[0]
-    assert f"Repeat the command with `--resume {folder}` to continue." in stopped.stderr
+    [_, folder] = shlex.split(stopped.stderr.split("the command with `")[1].partition("`")[0])
 
     (job.parent / "block").unlink()
     before = runs_of(job)
@@ -216,6 +228,65 @@ def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
     assert verdicts["before_sink"] == verdicts["after_commit_log"] == "exactly once"
     assert verdicts["after_sink"] == verdicts["before_commit_log"] == "duplicates"
     assert not Path(folder).exists(), "the folder of a finished test is removed"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--point", "after_sink", "--point", "before_purge"], "did not reach before_purge"),
+        (["--format", "parquet"], "The output of the run without a crash could not be read"),
+        (["--reader", "{here}/empty.py"], "has no rows, so there is nothing to compare. Pass {out"),
+    ],
+)
+def test_a_test_that_would_find_nothing_ends_before_the_first_crash(
+    spark: SparkSession, job: Path, folders: Path, options: list[str], message: str
+) -> None:
+    (job.parent / "empty.py").write_text("def read_output(workspace):\n    return []\n")
+    words = [word.replace("{here}", str(job.parent)) for word in options]
+    result = CliRunner().invoke(app, ["crashtest", *words, str(job)])
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert runs_of(job) == ["-"]
+    assert list(folders.iterdir()) == []
+
+
+def test_a_reader_that_fails_to_load_ends_the_test_before_the_first_run(
+    job: Path, folders: Path
+) -> None:
+    reader = job.parent / "reader.py"
+    reader.write_text("import a_module_that_does_not_exist\n")
+    result = CliRunner().invoke(app, ["crashtest", "--reader", str(reader), str(job)])
+    assert result.exit_code == 2, result.output
+    assert f"{reader} failed: ModuleNotFoundError: No module named" in result.stderr
+    assert runs_of(job) == []
+    assert list(folders.iterdir()) == []
+
+
+def test_the_crashes_are_kept_when_an_output_cannot_be_read(
+    spark: SparkSession, job: Path, folders: Path
+) -> None:
+    reader = job.parent / "reader.py"
+    working = reader.read_text()
+    reader.write_text(
+        f"{working}\nread_rows = read_output\n\ndef read_output(workspace):\n"
+        "    assert workspace.name == 'uncrashed', 'it is Sunday'\n"
+        "    return read_rows(workspace)\n"
+    )
+    command = ["crashtest", "--jobs", "1", "--reader", str(reader)]
+    failed = CliRunner().invoke(app, [*command, str(job)])
+    assert failed.exit_code == 2, failed.output
+    assert "The output after the crash at before_offset_log:1 could not be read" in failed.stderr
+    assert "AssertionError: it is Sunday" in failed.stderr
+    (folder,) = folders.iterdir()
+    assert f"Repeat the command with `--resume {folder}` to continue." in failed.stderr
+
+    reader.write_text(working)
+    made = runs_of(job)
+    resumed = CliRunner().invoke(app, [*command, "--resume", str(folder), str(job)])
+    assert resumed.exit_code == 1, resumed.output
+    assert "4 exactly once, 2 duplicates" in resumed.stdout
+    assert runs_of(job) == made
+    assert list(folders.iterdir()) == []
 
 
 def test_the_folder_of_another_test_is_refused(job: Path, tmp_path: Path) -> None:

@@ -32,6 +32,21 @@ def test_the_fixtures_together(
     assert (Path(penstock_checkpoint) / "commits" / "1").exists()
 
 
+def test_each_script_of_a_test_has_a_checkpoint_of_its_own(
+    penstock_memory_stream: Callable[..., MemoryStream],
+    penstock_script: Callable[..., StreamScript],
+    penstock_checkpoint: str,
+    tmp_path: Path,
+) -> None:
+    numbers = penstock_memory_stream("n long")
+    given = str(tmp_path / "given")
+    for arguments in ({"checkpoint": given}, {}, {}):
+        numbers.add_data([1])
+        penstock_script(numbers.to_df(), **arguments).step().expect_batch(0)
+    for checkpoint in (given, penstock_checkpoint, f"{penstock_checkpoint}-2"):
+        assert (Path(checkpoint) / "commits" / "0").exists()
+
+
 def test_the_plugin_is_found() -> None:
     (found,) = entry_points(group="pytest11", name="penstock")
     assert found.value == "penstock.testing.pytest_plugin"

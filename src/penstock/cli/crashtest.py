@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.api.spark_options import SparkOptions
-from penstock.cli.output import output_for
+from penstock.checkpoint.commands import command_line
+from penstock.cli.numbers import positive
+from penstock.cli.output import OutputLostError, output_for
 from penstock.cli.spark_options import takes_spark_options
-from penstock.redaction import DEFAULT_REDACTOR
 
 if TYPE_CHECKING:
     from penstock.testing import FaultPoint
@@ -51,7 +52,9 @@ def crashtest(
     every_batch: Annotated[
         bool, typer.Option("--every-batch", help="Crash at each point in every batch.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="The time limit of one run, in seconds.")] = 300.0,
+    timeout: Annotated[
+        float, typer.Option(callback=positive, help="The time limit of one run, in seconds.")
+    ] = 300.0,
     jobs: Annotated[
         int,
         typer.Option(
@@ -86,17 +89,21 @@ def crashtest(
         report = _test(
             script, folder, arguments, format, reader, points, every_batch, timeout, jobs, spark
         )
-    except PenstockError as exc:
-        typer.echo(f"penstock: {DEFAULT_REDACTOR.text(str(exc))}", err=True)
+    except (PenstockError, OSError) as exc:
+        output_for(json).error(exc)
         if resume is None:
-            shutil.rmtree(folder, ignore_errors=True)
+            _keep_or_remove(folder)
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt:
-        _print_how_to_resume(folder)
+        _print_how_to_resume("interrupted", folder)
         raise typer.Exit(_INTERRUPTED) from None
-    output_for(json).crash_report(report)
+    try:
+        output_for(json).crash_report(report)
+    except OutputLostError:
+        _print_how_to_resume("the report was not printed", folder)
+        raise
     if report.not_tried:
-        _print_how_to_resume(folder)
+        _print_how_to_resume("interrupted", folder)
         raise typer.Exit(_INTERRUPTED)
     shutil.rmtree(folder, ignore_errors=True)
     raise typer.Exit(0 if report.is_exactly_once else 1)
@@ -140,14 +147,24 @@ def _test(
         tell=lambda line: typer.echo(line, err=True),
         options=spark,
     )
-    results = crash_script.crash_test_script(run, points, every_batch=every_batch, jobs=jobs)
-    typer.echo("comparing the output ...", err=True)
-    with spark.in_environment():  # to read the output, packages may be needed
-        return crash_outputs.compare_outputs(results, read_output)
-
-
-def _print_how_to_resume(folder: Path) -> None:
-    typer.echo(
-        f"penstock: interrupted. Repeat the command with `--resume {folder}` to continue.",
-        err=True,
+    outputs = crash_outputs.Outputs(folder, read_output, spark)
+    results = crash_script.crash_test_script(
+        run, points, every_batch=every_batch, jobs=jobs, check_output=outputs.check
     )
+    typer.echo("comparing the output ...", err=True)
+    return outputs.compare(results)
+
+
+def _keep_or_remove(folder: Path) -> None:
+    """Remove the folder of a test that failed, unless it has crashes that need not be repeated."""
+    from penstock.testing.crash_script import has_finished_crashes
+
+    if has_finished_crashes(folder):
+        _print_how_to_resume("the finished crashes are kept", folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _print_how_to_resume(why: str, folder: Path) -> None:
+    option = command_line("--resume", folder)
+    typer.echo(f"penstock: {why}. Repeat the command with `{option}` to continue.", err=True)

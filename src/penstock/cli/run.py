@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
-import select
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Sequence
-from types import FrameType
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
 from penstock.api.backoff import Backoff
 from penstock.api.spark_options import SparkOptions
+from penstock.cli.numbers import not_negative, positive
 from penstock.cli.observing import LOOPBACK, STALL_SECONDS, Observing
 from penstock.cli.spark_options import takes_spark_options
+from penstock.cli.supervisor import connect_to_supervisor, supervise
 
-_USAGE_ERROR = 2
 _LAST_PORT = 65535
-STEADY_SECONDS = 600.0
-"""How long a run has to last for the failures before it to be forgotten."""
-
 _PROGRESS_BAR = "spark.ui.showConsoleProgress"
 
 
@@ -52,17 +43,30 @@ def run(
         str, typer.Option(metavar="WHEN", help="When to restart the script: never or on-failure.")
     ] = "never",
     max_restarts: Annotated[
-        int, typer.Option(metavar="N", help="The maximum number of restarts.")
-    ] = 10,
-    backoff: Annotated[
-        float,
+        int | None,
         typer.Option(
-            metavar="SECONDS", help="The delay before the first restart; it doubles each time."
+            metavar="N",
+            min=0,
+            help=f"The maximum number of restarts in a row; {Backoff.max_restarts} by default.",
         ),
-    ] = 1.0,
+    ] = None,
+    backoff: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            callback=not_negative,
+            help="The delay before the first restart, which doubles each time; "
+            f"{Backoff.backoff:g} by default.",
+        ),
+    ] = None,
     max_backoff: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The maximum delay before a restart.")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            callback=not_negative,
+            help=f"The maximum delay before a restart; {Backoff.max_backoff:g} by default.",
+        ),
+    ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show the queries live.")] = False,
     metrics_port: Annotated[
         int | None,
@@ -92,6 +96,7 @@ def run(
         float,
         typer.Option(
             metavar="SECONDS",
+            callback=positive,
             help="A query that is longer in one trigger is reported as unhealthy.",
         ),
     ] = STALL_SECONDS,
@@ -116,85 +121,36 @@ def run(
     observing = Observing(
         watch, metrics_port, metrics_host, web_port, web_host, stall_seconds, otel, openlineage
     )
+    policy = _policy(restart, max_restarts, backoff, max_backoff)
     if watch:
         spark = spark.with_default(_PROGRESS_BAR, "false")  # it would overwrite the table
-    if restart == "never":
+    if policy is None:
         from penstock.api.runner import run_script
 
         with observing.running(script):
+            connect_to_supervisor()
             code = run_script(script, arguments or (), spark)
         raise typer.Exit(code)
-    if restart != "on-failure":
-        raise typer.BadParameter(
-            f"{restart!r} is not a restart policy; use never or on-failure", param_hint="--restart"
-        )
-    try:
-        policy = Backoff(max_restarts, backoff, max_backoff)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     command = [sys.executable, "-m", "penstock.cli", "run"]
     command += [*spark.arguments(), *observing.arguments()]
     command += [script, *(arguments or ())]
     raise typer.Exit(supervise(command, policy))
 
 
-def supervise(
-    command: Sequence[str], policy: Backoff, steady_seconds: float = STEADY_SECONDS
-) -> int:
-    """Run a command, restart it when it fails as the policy allows, and return its exit code.
-
-    Failures before a run that has lasted `steady_seconds` do not count.
-
-    The exit code of a run that was killed by signal n is 128 + n, as in a shell. SIGTERM and
-    SIGINT are forwarded to the command and prevent further restarts. The environment of each run
-    has the number of restarts in PENSTOCK_RESTARTS and the same PENSTOCK_WEB_TOKEN.
-    """
-    from penstock.observe.observatory import RESTARTS_VARIABLE
-
-    environment = {"PENSTOCK_WEB_TOKEN": secrets.token_urlsafe(16), **os.environ}
-    child: subprocess.Popen[bytes] | None = None
-    # A pipe, because a handler runs inside the wait that it ends: an Event would deadlock there.
-    wake_up, woken = os.pipe()
-    stopped = False
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        nonlocal stopped
-        if not stopped:
-            os.write(woken, b"\0")
-        stopped = True
-        if child is not None and child.poll() is None:
-            child.send_signal(number)
-
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, forward) for number in numbers}
-    try:
-        failures = 0
-        for restarts in itertools.count():
-            environment[RESTARTS_VARIABLE] = str(restarts)
-            began = time.monotonic()
-            child = subprocess.Popen(command, start_new_session=True, env=environment)
-            if stopped:  # the signal came before there was a child to forward it to
-                child.terminate()
-            code = _exit_code(child.wait())
-            failures = 1 if time.monotonic() - began >= steady_seconds else failures + 1
-            if code in (0, _USAGE_ERROR) or stopped or failures > policy.max_restarts:
-                return code
-            delay = policy.delay(failures)
-            typer.echo(
-                f"penstock: the script exited with code {code}; restart {failures} of "
-                f"{policy.max_restarts} in {delay:g} s",
-                err=True,
-            )
-            if select.select([wake_up], [], [], delay)[0]:
-                return code
-        raise AssertionError("the loop returns")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(wake_up)
-        os.close(woken)
-
-
-def _exit_code(returncode: int) -> int:
-    """The exit code as in a shell: 128 + n if signal n killed the process."""
-    return returncode if returncode >= 0 else 128 - returncode
+def _policy(
+    restart: str, max_restarts: int | None, backoff: float | None, max_backoff: float | None
+) -> Backoff | None:
+    """The policy of the options of restarts; None for no restarts."""
+    options = {"max_restarts": max_restarts, "backoff": backoff, "max_backoff": max_backoff}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if restart == "on-failure":
+        return replace(Backoff(), **given)
+    if restart != "never":
+        raise typer.BadParameter(
+            f"{restart!r} is not a restart policy; use never or on-failure", param_hint="--restart"
+        )
+    for name in given:
+        raise typer.BadParameter(
+            "has no effect without --restart on-failure", param_hint=f"--{name.replace('_', '-')}"
+        )
+    return None

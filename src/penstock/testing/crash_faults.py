@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.faults import OF_EACH_SINK, OF_EVERY_QUERY, FaultInjector, FaultPoint
+from penstock.errors import ExecutionError
 
 STOP_POINTS = frozenset({FaultPoint.BEFORE_STOP_SOURCES, FaultPoint.AFTER_STOP_SOURCES})
 """Reached after the query has ended, so only a kill of the process can crash here."""
@@ -114,13 +115,20 @@ def choose_crash_points(
 def not_crashed(
     crash_points: Sequence[BatchPoint], points: Sequence[FaultPoint] | None
 ) -> list[FaultPoint]:
-    """The points, of those that were wanted, at which there is no crash.
+    """The points of every query at which there is no crash, if all points were wanted.
 
-    If all were wanted, those that not every query reaches are not missed.
+    Raises ExecutionError if certain points were wanted and one of them was not reached.
     """
     crashed = {crash_point.point for crash_point in crash_points}
     wanted = OF_EVERY_QUERY if points is None else points
-    return [point for point in wanted if point not in crashed]
+    missed = [point for point in wanted if point not in crashed]
+    if points is not None and missed:
+        raise ExecutionError(
+            f"The run without a crash did not reach {', '.join(point.value for point in missed)}, "
+            "so there can be no crash there. Without a choice of points, a test crashes at all "
+            "that are reached."
+        )
+    return missed
 
 
 def delivered_again(before: Sequence[BatchPoint], after: Sequence[BatchPoint]) -> tuple[int, ...]:

@@ -97,7 +97,7 @@ class Trial:
 class CrashReport:
     """The result of `crash_test`: one trial for each crash. `str()` formats it as a table.
 
-    `not_passed` are the fault points that the run without a crash did not reach, `not_tried` the
+    `not_passed` are the fault points of every query that this one did not reach, `not_tried` the
     crashes that were not run because the test was interrupted. `expected_rows` is the number of
     rows in the output without a crash.
     """
@@ -109,14 +109,16 @@ class CrashReport:
 
     @property
     def is_exactly_once(self) -> bool:
-        """Whether the output was the same after every crash that was tried."""
-        return all(trial.verdict is Verdict.EXACTLY_ONCE for trial in self.trials)
+        """Whether a crash was tried, and the output was the same after each."""
+        verdicts = {trial.verdict for trial in self.trials}
+        return verdicts == {Verdict.EXACTLY_ONCE}
 
     def check(self) -> None:
         """Raise AssertionError, with the table as its message, unless `is_exactly_once`."""
         __tracebackhide__ = True
         if not self.is_exactly_once:
-            raise AssertionError(f"a crash changes the output\n\n{self}")
+            what = "a crash changes the output" if self.trials else "no crash was tried"
+            raise AssertionError(f"{what}\n\n{self}")
 
     def cells(self) -> list[tuple[str, str, str, str]]:
         """The rows of the table, the headings first."""

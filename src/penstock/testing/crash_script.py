@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from penstock.testing.crash_state import state_digest
 
 _TAIL = 1500
 _REFERENCE = "uncrashed"
+_IDENTITY = "crashtest.json"
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,20 @@ class CrashResults:
 
 
 def crash_test_script(
-    run: ScriptRun, points: Sequence[FaultPoint] | None, *, every_batch: bool, jobs: int = 1
+    run: ScriptRun,
+    points: Sequence[FaultPoint] | None,
+    *,
+    every_batch: bool,
+    jobs: int = 1,
+    check_output: Callable[[Path], None] = lambda _: None,
 ) -> CrashResults:
     """Run a script without a crash, then kill and restart it at each point, `jobs` at a time.
 
     Crashes that are already finished in the folder are not repeated. A KeyboardInterrupt during
     the crashes ends the test early and returns the results so far; during the run without a crash
-    it is propagated. Raises ExecutionError if the script fails without a crash, runs no batch or
-    does not end in time.
+    it is propagated. Raises ExecutionError if the script fails without a crash, runs no batch,
+    does not reach one of the `points` or does not end in time. `check_output` is called with the
+    directory of the run without a crash before the first crash, and its errors are propagated.
     """
     _claim_folder(run)
     reached = _reference_run(run)
@@ -84,12 +91,19 @@ def crash_test_script(
             "has input and starts a streaming query."
         )
     missed = not_crashed(crash_points, points)
+    check_output(run.folder / _REFERENCE)
     trials = _Trials(run, len(crash_points))
     trials.run_all(crash_points, jobs)
     finished = trials.finished(crash_points)
     done = {killed.crashed_at for killed in finished}
     not_tried = [crash_point for crash_point in crash_points if crash_point not in done]
     return CrashResults(run.folder, finished, missed, not_tried)
+
+
+def has_finished_crashes(folder: Path) -> bool:
+    """Whether a test in this folder can be resumed without repeating all of its crashes."""
+    others = {_IDENTITY, f"{_REFERENCE}.json"}
+    return any(file.name not in others for file in folder.glob("*.json"))
 
 
 def _claim_folder(run: ScriptRun) -> None:
@@ -101,7 +115,7 @@ def _claim_folder(run: ScriptRun) -> None:
         # As a digest, because they may have secrets.
         "options": hashlib.sha256(repr(run.options.arguments()).encode()).hexdigest(),
     }
-    file = run.folder / "crashtest.json"
+    file = run.folder / _IDENTITY
     if not file.exists():
         _write(file, tested)
     elif (found := json.loads(file.read_text())) != tested:

@@ -20,6 +20,7 @@ from penstock.api.install import install, is_installed, uninstall
 from penstock.api.process import PROCESS
 from penstock.api.query import StreamingQuery
 from penstock.api.writer import DataStreamWriter
+from penstock.engine.causes import with_causes
 from penstock.engine.faults import FaultInjector, FaultPoint
 from penstock.engine.read_limit import ReadLimit
 from penstock.errors import ExecutionError
@@ -114,8 +115,8 @@ def crash_test(
     the active one. `points` are the fault points, by default all; each is tried once, in batch 1
     if it is reached there, or with `every_batch` in every batch.
 
-    Raises ExecutionError if the pipeline runs no batch on Penstock, and ValueError if `input` has
-    rows but `schema` is missing.
+    Raises ExecutionError if the run without a crash runs no batch on Penstock, does not reach one
+    of the `points` or leaves no rows, and ValueError if `input` has rows but `schema` is missing.
 
         def pipeline(workspace):
             return write_stream(workspace.input).foreachBatch(write_somewhere)
@@ -134,10 +135,15 @@ def crash_test(
 
 
 def _test(rig: _Rig, points: Sequence[FaultPoint] | None, *, every_batch: bool) -> CrashReport:
+    after_the_end = [point.value for point in points or () if point in STOP_POINTS]
+    if after_the_end:
+        raise ExecutionError(
+            f"crash_test cannot crash at {', '.join(after_the_end)}: the query has ended there, so "
+            "only the kill of the process is a crash. Use penstock crashtest."
+        )
     workspace = rig.new_workspace("uncrashed")
     clean = PointRecorder()
     rig.run(workspace, clean)
-    expected = rig.read(workspace)
     reached = [one for one in clean.seen if one.point not in STOP_POINTS]
     crash_points = choose_crash_points(reached, points, every_batch=every_batch)
     if not any(one.point is FaultPoint.AFTER_COMMIT_LOG for one in reached):
@@ -145,8 +151,14 @@ def _test(rig: _Rig, points: Sequence[FaultPoint] | None, *, every_batch: bool) 
             "the pipeline ran no batch on Penstock, so there is nothing to crash. Check that its "
             "query reads the input and is started with write_stream or df.writeStream."
         )
-    trials = [_try(rig, crash_point, expected) for crash_point in crash_points]
     missed = [p for p in not_crashed(crash_points, points) if p not in STOP_POINTS]
+    expected = rig.read(workspace)
+    if not expected:
+        raise ExecutionError(
+            "read_output returned no rows after the run without a crash, so there is nothing to "
+            "compare. Check that it reads what the pipeline writes, and that there is input."
+        )
+    trials = [_try(rig, crash_point, expected) for crash_point in crash_points]
     return CrashReport(trials, missed, len(expected))
 
 
@@ -257,9 +269,5 @@ def _installed() -> Iterator[None]:
             uninstall()
 
 
-def _is_crash(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, SimulatedCrash):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _is_crash(error: BaseException) -> bool:
+    return any(isinstance(cause, SimulatedCrash) for cause in with_causes(error))

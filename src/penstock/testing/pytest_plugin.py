@@ -5,6 +5,7 @@ PySpark is imported, and Spark is started, only when a test uses one of the fixt
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,16 +69,22 @@ def penstock_memory_stream(penstock_spark: SparkSession) -> Callable[..., Memory
 def penstock_script(
     penstock_clock: ManualClock, penstock_checkpoint: str
 ) -> Iterator[Callable[..., StreamScript]]:
-    """Creates scripts with `penstock_clock` and `penstock_checkpoint`; stops them after the test.
+    """Creates scripts with `penstock_clock`; stops them after the test.
 
-    The arguments are those of StreamScript: `penstock_script(df, output_mode="update")`.
+    The arguments are those of StreamScript: `penstock_script(df, output_mode="update")`. The first
+    script is on `penstock_checkpoint`, each further one on a checkpoint of its own, unless it is
+    given a `checkpoint`.
     """
     from penstock.testing.script import StreamScript
 
     scripts: list[StreamScript] = []
+    further = (f"{penstock_checkpoint}-{number}" for number in itertools.count(2))
+    checkpoints = itertools.chain([penstock_checkpoint], further)
 
     def make(df: Any, **arguments: Any) -> StreamScript:
-        defaults = {"clock": penstock_clock, "checkpoint": penstock_checkpoint}
+        defaults: dict[str, Any] = {"clock": penstock_clock}
+        if "checkpoint" not in arguments:
+            defaults["checkpoint"] = next(checkpoints)
         scripts.append(StreamScript(df, **{**defaults, **arguments}))
         return scripts[-1]
 
