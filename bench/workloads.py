@@ -226,7 +226,7 @@ def idle(bench: Bench) -> dict[str, Any]:
     empty.mkdir()
     df = bench.spark.readStream.schema("n long").json(str(empty))
     queries = [bench.start(df, f"q{i}") for i in range(bench.sizes.queries)]
-    turns.sleep(5)
+    turns.sleep(bench.sizes.warm_up_seconds)
     before = cpu_seconds()
     turns.sleep(bench.sizes.idle_seconds)
     used = cpu_seconds() - before
