@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,7 +26,7 @@ from penstock.engine.triggers import (
     Surroundings,
     Trigger,
 )
-from penstock.errors import StoppedError, StreamFailedError
+from penstock.errors import StreamFailedError
 from tests.engine.sink_worlds import world_of
 from tests.engine.world import ENDING, PATIENCE, RecordingFaults, World, failing
 from tests.memory_world.files import MemoryFiles
@@ -170,23 +169,6 @@ def test_a_failure_is_reported_even_if_a_source_cannot_be_shown(
     assert "which cannot be shown: RuntimeError('no connection')" in failure.debug
     assert failure.end_offset == "[2, 2]"
     assert "b.stop" in world.calls
-
-
-def test_an_error_that_cannot_be_classified_during_a_stop_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World()
-    world.add_source("a", range(3))
-    query = world.query()
-
-    def stop_and_fail() -> None:
-        with contextlib.suppress(StoppedError):
-            query.stop()
-        raise ValueError("unrelated")
-
-    world.plan.on_run = stop_and_fail
-    monkeypatch.setattr(world.session, "is_interruption", lambda error: failing("no answer"))
-    assert "unrelated" in str(failed(query))
 
 
 def test_the_terminated_event_of_a_successful_query_has_no_exception() -> None:

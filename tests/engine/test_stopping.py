@@ -16,7 +16,7 @@ from penstock.engine.settings import Settings
 from penstock.engine.stream_execution import StreamExecution
 from penstock.engine.triggers import OneTimeTrigger, ProcessingTimeTrigger
 from penstock.errors import QueryStopTimeoutError, StoppedError, StreamFailedError
-from tests.engine.world import PATIENCE, Gate, World
+from tests.engine.world import PATIENCE, Gate, World, failing
 from tests.memory_world.session import InterruptedCallError
 
 
@@ -247,10 +247,16 @@ def test_an_interruption_without_a_stop_is_a_failure() -> None:
         query.await_termination(PATIENCE)
 
 
-def test_another_error_during_a_stop_is_a_failure() -> None:
+@pytest.mark.parametrize("is_classified", [True, False])
+def test_another_error_during_a_stop_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, is_classified: bool
+) -> None:
+    """Also if the session cannot tell whether it is of the stop, as after the end of the JVM."""
     world = World()
     world.add_source("a", range(3))
     query = world.query()
+    if not is_classified:
+        monkeypatch.setattr(world.session, "is_interruption", lambda error: failing("no answer"))
 
     def stop_and_fail() -> None:
         with contextlib.suppress(StoppedError):
