@@ -7,7 +7,7 @@ code works on both.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import BytesIO
 from pathlib import Path, PurePath
 from typing import BinaryIO, Protocol, Self
@@ -68,31 +68,35 @@ class CheckpointPath(Protocol):
     def is_relative_to(self, other: Self, /) -> bool: ...
 
 
-def files_below(path: CheckpointPath) -> Iterator[CheckpointPath]:
+def files_below(
+    path: CheckpointPath, left_out: Collection[str] = frozenset()
+) -> Iterator[CheckpointPath]:
     """All files at any depth below a directory, without those that are removed meanwhile.
 
-    Links are followed, except for one to a directory that it is in. Raises an OSError for a
-    directory that cannot be read.
+    What has one of the names `left_out`, directly below the directory, is left out. Links are
+    followed, except for one to a directory that it is in. Raises an OSError for a directory that
+    cannot be read.
     """
     if isinstance(path, StorePath):
-        yield from path.files_below()
+        below = path.files_below()
+        yield from (file for file in below if file.relative_to(path).parts[0] not in left_out)
     else:
-        yield from _files_below(Path(str(path)), frozenset())
+        yield from _files_below(Path(str(path)), left_out, frozenset())
 
 
-def _files_below(folder: Path, above: frozenset[str]) -> Iterator[Path]:
+def _files_below(folder: Path, left_out: Collection[str], above: frozenset[str]) -> Iterator[Path]:
     """`above` are the resolved paths of the directories that the folder is in."""
     place = os.path.realpath(folder)
     if place in above:
         return
     try:
         with os.scandir(folder) as found:
-            entries = [(entry.name, entry.is_dir()) for entry in found]
+            entries = [(e.name, e.is_dir()) for e in found if e.name not in left_out]
     except FileNotFoundError:
         return
     for name, is_directory in entries:
         if is_directory:
-            yield from _files_below(folder / name, above | {place})
+            yield from _files_below(folder / name, (), above | {place})
         else:
             yield folder / name
 

@@ -122,6 +122,18 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
         monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
 
 
+def forbid_listing(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Make every attempt to list a directory fail."""
+    scandir = os.scandir
+
+    def scanned(path: str | os.PathLike[str] = ".") -> Any:
+        if Path(path) == directory:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+
+
 def content_of(root: Path) -> dict[str, bytes]:
     """The content of every file below a checkpoint except Penstock's own."""
     return {

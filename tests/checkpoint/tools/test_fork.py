@@ -26,7 +26,14 @@ from penstock.checkpoint.tools.verify import verify
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointError, CheckpointInUseError, SurgeryRefusedError
 from tests.checkpoint.tools.buckets import URI, Buckets, Killed, path_at
-from tests.checkpoint.tools.checkpoints import content_of, names_in, stateful, stateless, write
+from tests.checkpoint.tools.checkpoints import (
+    content_of,
+    forbid_listing,
+    names_in,
+    stateful,
+    stateless,
+    write,
+)
 from tests.checkpoint.tools.plans import every_command
 
 
@@ -88,6 +95,23 @@ def test_a_fork_within_what_a_link_leads_to_holds_no_copy_of_itself(
     (checkpoint / "state").symlink_to(tmp_path / "state")
     made = fork(CheckpointView(checkpoint), tmp_path / "state/fork")
     assert names_in(made.path, "state") == ["0"]
+
+
+@pytest.mark.parametrize("in_store", [False, True])
+def test_the_root_of_a_volume_can_be_forked(
+    checkpoint: Path,
+    tmp_path: Path,
+    buckets: Buckets,
+    monkeypatch: pytest.MonkeyPatch,
+    in_store: bool,
+) -> None:
+    stateful(checkpoint)
+    (checkpoint / "lost+found").mkdir()
+    forbid_listing(monkeypatch, checkpoint / "lost+found")
+    made = fork(CheckpointView(checkpoint), URI if in_store else tmp_path / "fork")
+    copy = fresh(made.path)
+    assert verify(CheckpointView(copy)).findings == ()
+    assert not (copy / "lost+found").exists()
 
 
 @pytest.mark.parametrize("batch", [0, 2, 4])

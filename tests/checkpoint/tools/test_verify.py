@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +17,7 @@ from penstock.checkpoint.tools.inspect import inspect
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointNotEmptyError
 from tests.checkpoint.tools.checkpoints import (
+    forbid_listing,
     forbid_reading,
     offsets_text,
     stateful,
@@ -240,7 +238,7 @@ def test_a_directory_that_cannot_be_read_is_an_error(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stateful(checkpoint)
-    monkeypatch.setattr(os, "scandir", refusing(os.scandir, checkpoint / "state/0/1"))
+    forbid_listing(monkeypatch, checkpoint / "state/0/1")
     with pytest.raises(PermissionError, match="state/0/1"):
         list(files_below(checkpoint))
 
@@ -252,20 +250,11 @@ def test_a_directory_beside_the_checkpoint_is_not_read(
     stateful(checkpoint)
     (checkpoint / "lost+found").mkdir()
     write(checkpoint / ".metadata.1.tmp", "half", twin=False)
-    monkeypatch.setattr(os, "scandir", refusing(os.scandir, checkpoint / "lost+found"))
+    forbid_listing(monkeypatch, checkpoint / "lost+found")
     [finding] = verified(checkpoint).findings
     assert finding.file == ".metadata.1.tmp"
     report = inspect(CheckpointView(checkpoint))
     assert [part.name for part in report.sizes] == ["commits", "offsets", "sources", "state"]
-
-
-def refusing(scandir: Callable[..., Any], refused: Path) -> Callable[..., Any]:
-    def scanned(path: str | os.PathLike[str] = ".") -> Any:
-        if Path(path) == refused:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return scandir(path)
-
-    return scanned
 
 
 def test_a_checksum_file_without_its_file_is_only_an_info(checkpoint: Path) -> None:

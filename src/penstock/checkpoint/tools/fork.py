@@ -30,6 +30,9 @@ from penstock.errors import CheckpointError, CheckpointInUseError, SurgeryRefuse
 _LOGS = ("commits", "offsets")
 """What is copied last to a store, in this order: without it the copy does not start."""
 
+_OF_VOLUMES = "lost+found"
+"""A directory in the root of a volume, which only the administrator may read."""
+
 
 @dataclass(frozen=True)
 class Fork:
@@ -216,7 +219,7 @@ def _copy(view: CheckpointView, draft: CheckpointPath) -> None:
     backups, a rewind could not tell that these entries belong to other sources.
     """
     oldest = Targets(view).oldest_entry
-    left_out = {OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
+    left_out = {_OF_VOLUMES, OWN_DIRECTORY, FILE_NAME, twin_of(Path(FILE_NAME)).name}
     for log, ids in (("offsets", view.offsets.ids), ("commits", view.commits.ids)):
         old = [Path(log, str(batch)) for batch in ids if batch < oldest]
         left_out |= {str(name) for path in old for name in (path, twin_of(path))}
@@ -246,11 +249,10 @@ def _copy_directory(root: Path, draft: Path, left_out: set[str]) -> None:
 def _copy_files(root: CheckpointPath, draft: CheckpointPath, left_out: set[str]) -> None:
     """Copy file by file from or to a store, many at the same time; the logs at last."""
     groups: dict[str, list[str]] = {"": [], **{log: [] for log in _LOGS}}
-    for path in files_below(root):
+    for path in files_below(root, left_out):
         name = path.relative_to(root).as_posix()
-        first = name.partition("/")[0]
-        if first not in left_out and name not in left_out and not name.endswith(".tmp"):
-            groups[first if first in groups else ""].append(name)
+        if name not in left_out and not name.endswith(".tmp"):
+            groups.get(name.partition("/")[0], groups[""]).append(name)
     for names in groups.values():
         in_parallel(lambda name: _copy_unless_gone(root / name, draft / name), names)
 
