@@ -147,11 +147,7 @@ def test_expired_entries_of_both_logs_are_deleted_at_compactions(
     session: SparkSession, tmp_path: Path, interval: int, deletes: bool
 ) -> None:
     """Afterwards there are the same files as with Spark's engine, which deletes more often."""
-    for log in ("fileSource", "fileSink"):
-        session.conf.set(f"spark.sql.streaming.{log}.log.compactInterval", str(interval))
-        session.conf.set(f"spark.sql.streaming.{log}.log.cleanupDelay", "0")
-        session.conf.set(f"spark.sql.streaming.{log}.log.deletion", str(deletes).lower())
-    session.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    _configure_file_logs(session, interval, retained=2 * interval, deletes=deletes)
     files = LineFiles(tmp_path / "in")
     for number in range(4 * interval + 1):
         files.add(str(number))
@@ -165,6 +161,32 @@ def test_expired_entries_of_both_logs_are_deleted_at_compactions(
         left[engine] = [_names(checkpoint / "sources" / "0"), _names(out / "_spark_metadata")]
     assert left["penstock"] == left["spark"]
     assert [("0" in names) for names in left["spark"]] == [not deletes] * 2
+
+
+def test_file_logs_that_keep_one_compaction_survive_moves_between_the_engines(
+    session: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    """From the second compaction alone, a start infers twice the interval."""
+    _configure_file_logs(session, 3, retained=2)
+    files, out = LineFiles(tmp_path / "in"), str(tmp_path / "out")
+    stream = session.readStream.option("maxFilesPerTrigger", 1).text(str(files.directory))
+    for run in range(8):
+        files.add(f"a{run}")
+        files.add(f"b{run}")
+        writer = stream.writeStream if run % 2 else write_stream(stream)
+        query = writer.format("parquet").option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start(out).awaitTermination()
+        assert column(session.read.parquet(out)) == sorted(files.lines)
+
+
+def _configure_file_logs(
+    session: SparkSession, interval: int, retained: int, *, deletes: bool = True
+) -> None:
+    for log in ("fileSource", "fileSink"):
+        session.conf.set(f"spark.sql.streaming.{log}.log.compactInterval", str(interval))
+        session.conf.set(f"spark.sql.streaming.{log}.log.cleanupDelay", "0")
+        session.conf.set(f"spark.sql.streaming.{log}.log.deletion", str(deletes).lower())
+    session.conf.set("spark.sql.streaming.minBatchesToRetain", str(retained))
 
 
 def _names(log: Path) -> list[str]:

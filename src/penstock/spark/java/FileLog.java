@@ -18,14 +18,20 @@ public class FileLog {
     }
 
     /**
-     * Takes over the deletion of entries from Spark. Returns null if the log deletes none, or if the
-     * owner has no such log; Spark then deletes them as always.
+     * Takes over the deletion of entries from Spark. Returns null if the log deletes none, if it may
+     * keep fewer than two compactions, or if the owner has no such log; Spark then deletes them as
+     * always.
+     *
+     * <p>A start infers the interval from the compactions that are there. From two it is their
+     * difference; from one alone it may be another, so that Spark and this class have to delete the
+     * last but one at the same entry.
      */
     static FileLog of(Object owner, String fieldName) {
         try {
             Field field = owner.getClass().getDeclaredField(fieldName);
             field.setAccessible(true);
             CompactibleFileStreamLog log = (CompactibleFileStreamLog) field.get(owner);
+            if (log.minBatchesToRetain() < 2 * log.compactInterval()) { return null; }
             Method method = CompactibleFileStreamLog.class.getDeclaredMethod(
                 "deleteExpiredLog", new Class[] {Long.TYPE});
             method.setAccessible(true);
