@@ -280,7 +280,17 @@ def test_a_checkpoint_with_a_recent_log_entry_is_not_changed(checkpoint: Path) -
     assert "may still be running" in " ".join(run("rewind", checkpoint, "--to", 1).stdout.split())
     assert "--stopped" in run("rewind", checkpoint, "--to", 1, "--yes", code=1).output
     assert content_of(checkpoint) == before
+    assert "--stopped" not in run("rewind", checkpoint, "--to", 1, "--stopped").stdout
+    assert json_of("rewind", checkpoint, "--to", 1, "--stopped")["activity"] is None
     run("rewind", checkpoint, "--to", 1, "--yes", "--stopped")
+
+
+def test_a_fork_names_no_option_that_it_does_not_have(checkpoint: Path, tmp_path: Path) -> None:
+    stateless(checkpoint)
+    os.utime(checkpoint / "commits/3")
+    warning = json_of("fork", checkpoint, tmp_path / "fork")["warnings"][-1]
+    assert "commits/3 was written" in warning
+    assert warning.endswith("may still be running here. The copy was made at batch 3.")
 
 
 def test_an_interrupted_command_blocks_the_next(checkpoint: Path) -> None:

@@ -62,7 +62,8 @@ def carry_out(
         view = view_of(directory, option)
         plan = make_plan(view)
         if not yes or not plan.changes:
-            output.plan(plan.to_dict(view.root), None, activity_of(view.root).warning)
+            activity = activity_of(view.root).warning_of_preview(stopped=stopped)
+            output.plan(plan.to_dict(view.root), None, activity)
             return
         with exclusive(view.root, plan.operation, stopped=stopped):
             view = view_of(directory, option)

@@ -50,7 +50,8 @@ def repartition(
         wanted = check(view, to)
         plan = wanted.expected_plan()
         if not yes or not plan.changes:
-            output.plan(plan.to_dict(view.root), None, activity_of(view.root).warning)
+            activity = activity_of(view.root).warning_of_preview(stopped=stopped)
+            output.plan(plan.to_dict(view.root), None, activity)
             return
         with exclusive(view.root, wanted.operation, stopped=stopped):
             wanted = check(view_of(directory, option), to)

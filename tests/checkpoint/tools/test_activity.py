@@ -11,7 +11,7 @@ import pytest
 
 from penstock.checkpoint.lock import CheckpointLock
 from penstock.checkpoint.tools import backup, surgery
-from penstock.checkpoint.tools.activity import activity_of, exclusive
+from penstock.checkpoint.tools.activity import Activity, activity_of, exclusive
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import CheckpointInUseError
 from tests.checkpoint.tools.checkpoints import content_of, stateless
@@ -83,6 +83,17 @@ def test_stopped_overrides_recent_log_entries(checkpoint: Path) -> None:
         raise AssertionError("not reached")
     with exclusive(checkpoint, "rewind", stopped=True):
         assert "rewind" in (activity_of(checkpoint).holder or "")
+
+
+def test_a_preview_with_stopped_mentions_a_lock_only(checkpoint: Path) -> None:
+    stateless(checkpoint)
+    os.utime(checkpoint / "offsets/3")
+    activity = activity_of(checkpoint)
+    assert activity.warning_of_preview(stopped=False) == activity.warning
+    assert activity.warning_of_preview(stopped=True) is None
+    held = Activity("query orders", None, None, may_have_ended=True)
+    assert "add --stopped" in (held.warning_of_preview(stopped=False) or "")
+    assert held.warning_of_preview(stopped=True) == "In use by query orders."
 
 
 def test_entries_written_by_a_command_are_no_sign_of_a_query(checkpoint: Path) -> None:

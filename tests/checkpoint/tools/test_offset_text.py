@@ -195,6 +195,20 @@ def test_other_offsets_are_compared_as_a_whole(checkpoint: Path, tmp_path: Path)
         ('"a"', '"b"', "changed"),
         ("x", "y", "changed"),
         ('{"a":true}', '{"a":false}', "changed"),
+        ("{}", '{"t":{"0":4}}', "+4"),
+        ('{"logOffset":3}', '{"logOffset":5}', "+2"),
+        (
+            '{"offset":10,"timestamp":1000}',
+            '{"offset":20,"timestamp":2000}',
+            "offset +10, timestamp +1,000",
+        ),
+        ('{"n":9,"same":"x"}', '{"n":2,"same":"x"}', "n -7"),
+        ('{"a":1,"b":1,"c":1,"d":1}', '{"a":2,"b":2,"c":2,"d":2}', "changed"),
+        ('{"n":1,"token":"x"}', '{"n":2,"token":"y"}', "changed"),
+        ('{"n":1}', '{"n":2,"m":2}', "changed"),
+        ('{"n":{"m":1}}', '{"n":{"m":2}}', "changed"),
+        ('{"[red]n":1}', '{"[red]n":2}', "changed"),
+        ("5", '{"offset":6}', "changed"),
     ],
 )
 def test_the_difference_of_two_offsets(old: str | None, new: str | None, moved: str) -> None:

@@ -173,6 +173,43 @@ def test_a_directory_that_is_no_file_sink_is_refused(checkpoint: Path, tmp_path:
         surgery.rewind(CheckpointView(stateless(checkpoint)), 1, tmp_path)
 
 
+def output_with(root: Path, *batches: int) -> Path:
+    for batch in batches:
+        write(root / "_spark_metadata" / str(batch), 'v1\n{"path":"x"}')
+    return root
+
+
+@pytest.mark.parametrize("operation", ["rewind", "replan"])
+def test_an_output_without_later_batches_is_not_said_to_be_cut(
+    checkpoint: Path, tmp_path: Path, operation: str
+) -> None:
+    view = CheckpointView(stateless(checkpoint, 1, planned=True))
+    output = output_with(tmp_path / "output", 0)
+    rewound = operation == "rewind"
+    plan = surgery.rewind(view, 0, output) if rewound else surgery.replan(view, output)
+    told = " ".join(plan.warnings)
+    assert not any("_spark_metadata" in change.path for change in plan.changes)
+    assert "output has no batch after 0, so nothing is cut from it. Is it the output of" in told
+    assert "DATA LOSS" in told
+    assert "stay on disk" not in told
+
+
+@pytest.mark.parametrize("to", [0, 1])
+def test_an_output_with_newer_batches_than_the_checkpoint_may_be_anothers(
+    checkpoint: Path, tmp_path: Path, to: int
+) -> None:
+    view = CheckpointView(stateless(checkpoint, 2))
+    own, ahead = output_with(tmp_path / "own", 0, 1), output_with(tmp_path / "ahead", 0, 1, 2)
+    plan = surgery.rewind(view, to, ahead)
+    assert f"{ahead}/_spark_metadata/2" in deleted(plan)
+    cut, warning = plan.warnings[-2:]
+    assert f"data files of {'batches 1 to 2' if to == 0 else 'batch 2'} stay on disk" in cut
+    assert "has batch 2, but the newest batch of this checkpoint is 1" in warning
+    assert "older copy" in warning
+    assert "output of another query, do not cut it" in warning
+    assert not any("another query" in text for text in surgery.rewind(view, to, own).warnings)
+
+
 def test_rewind_warns_of_sinks_that_skip(checkpoint: Path) -> None:
     warnings = " ".join(surgery.rewind(CheckpointView(stateless(checkpoint)), 1).warnings)
     assert "DATA LOSS" in warnings

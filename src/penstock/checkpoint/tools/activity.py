@@ -34,6 +34,8 @@ from penstock.errors import CheckpointError, CheckpointInUseError, SurgeryRefuse
 
 RECENT_SECONDS = 60.0
 
+_STOP_FIRST = "Stop it first; if it is stopped, add --stopped."
+
 
 @dataclass(frozen=True)
 class Activity:
@@ -56,17 +58,33 @@ class Activity:
         return self.seconds_ago is not None and self.seconds_ago < RECENT_SECONDS
 
     @property
-    def warning(self) -> str | None:
-        """The warning for a command that changes the checkpoint; None without signs of a query."""
+    def sign(self) -> str | None:
+        """What shows that a query may be running, without advice; None without signs of one."""
         if self.holder is not None:
-            return f"In use by {self.holder}." + (f" {IF_ENDED}" if self.may_have_ended else "")
+            return f"In use by {self.holder}."
         if self.is_recent:
             return (
                 f"{self.newest_file} was written {self.seconds_ago:.0f} s ago. Spark's own "
-                "engine holds no lock, so a query may still be running here. Stop it first; if it "
-                "is stopped, add --stopped."
+                "engine holds no lock, so a query may still be running here."
             )
         return None
+
+    @property
+    def warning(self) -> str | None:
+        """The sign of a query and what to do about it, for a command that changes the checkpoint
+        and has the option --stopped."""
+        if self.holder is not None:
+            return f"{self.sign} {IF_ENDED}" if self.may_have_ended else self.sign
+        return f"{self.sign} {_STOP_FIRST}" if self.is_recent else None
+
+    def warning_of_preview(self, *, stopped: bool) -> str | None:
+        """The warning for a command that only shows its changes.
+
+        With `stopped`, the user's assurance that no query is running, only a lock is mentioned.
+        """
+        if not stopped:
+            return self.warning
+        return self.sign if self.holder is not None else None
 
 
 def activity_of(root: CheckpointPath, now: float | None = None) -> Activity:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,11 @@ def fork(
 
     With `at`, the copy continues after that batch; raises SurgeryRefusedError if it cannot be
     rewound to it. While a query may be running on the original, `at` is its newest committed batch,
-    because later files may still change. Raises CheckpointInUseError if a command changes the
-    original, before or during the copy, and SurgeryRefusedError if one was interrupted: the copy,
-    which has no backups, would not show that it is partly changed.
+    because later files may still change. Without `at`, a warning names every entry of the newest
+    batches that cannot be read; raises SurgeryRefusedError if there are only commits. Raises
+    CheckpointInUseError if a command changes the original, before or during the copy, and
+    SurgeryRefusedError if one was interrupted: the copy, which has no backups, would not show that
+    it is partly changed.
 
     Each of the two may be local or in an object store. A local copy is made under a temporary name
     and then renamed. In a store it is locked and gets its query id at last: if the process is
@@ -80,9 +83,9 @@ def fork(
     ]
     activity = activity_of(view.root)
     commands = _finished_commands(view.root, activity)
-    if at is None and activity.warning is not None and view.commits.newest is not None:
-        at = view.commits.newest
-        warnings.append(f"{activity.warning} The copy was made at batch {at}.")
+    if at is None:
+        at, found = _newest_of(view, new, activity)
+        warnings += found
     if at is not None:
         rewind(view, at)
     with _draft_of(new) as draft:
@@ -179,6 +182,53 @@ def fork_before(view: CheckpointView, location: str | CheckpointPath, batch: int
         if CompactibleLog.scan(directory).is_file_log:
             moves.remove(directory)
     return replace(made, at=None, next_batch=0)
+
+
+def _newest_of(
+    view: CheckpointView, new: CheckpointPath, activity: Activity
+) -> tuple[int | None, list[str]]:
+    """The batch at which to fork if the user names none, None for all batches, and warnings."""
+    committed = view.commits.newest  # listed before the offsets, which a query writes first
+    if committed is not None and view.newest_batch is None:
+        raise SurgeryRefusedError(
+            f"{view.root} cannot be forked: batch {committed} is committed, but the offset log is "
+            "empty or missing, so no query could start on the fork. Restore the directory offsets "
+            "from another copy of the checkpoint, or start a new query with a new checkpoint."
+        )
+    if activity.sign is None or committed is None:
+        more = f"({checkpoint_command('verify', new)} says what to do)"
+        return None, [f"A query fails on the copy {more}: {p}" for p in _problems_of_restart(view)]
+    more = f"({checkpoint_command('verify', view.root)} says what to do)"
+    unreadable = [batch for batch in view.offsets.failures if batch > committed]
+    return committed, [
+        f"{activity.sign} The copy was made at batch {committed}.",
+        *(
+            f"The copy does not have batch {batch}, and its query plans that batch anew: the entry "
+            f"of the original cannot be read {more}: {view.offsets.problem(batch)}"
+            for batch in unreadable
+        ),
+    ]
+
+
+def _problems_of_restart(view: CheckpointView) -> list[str]:
+    """Why a restart fails, as far as the newest entries of the two logs tell."""
+    committed, newest = view.commits.newest, view.newest_batch
+    if newest is None:
+        return []
+    reads: list[Callable[[], object]] = [partial(view.entry, newest)]
+    if newest > 0:
+        reads.append(partial(view.entry, newest - 1))
+    if committed is not None:
+        reads.append(partial(view.commit, committed))
+    problems = []
+    for read in reads:
+        try:
+            read()
+        except CheckpointError as exc:
+            problems.append(str(exc))
+    if committed is not None and committed > newest:
+        problems.append(f"batch {committed} is committed, but the offset log is at {newest}.")
+    return problems
 
 
 def _finished_commands(root: CheckpointPath, activity: Activity) -> list[tuple[str, float]]:

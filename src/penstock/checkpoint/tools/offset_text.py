@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.checkpoint.known_offsets import (
     TopicPartition,
     parse_known,
 )
-from penstock.checkpoint.offset_numbers import is_whole_number, matched_values
+from penstock.checkpoint.offset_numbers import MISSING, is_whole_number, matched_values
 
 NOT_STARTED = "-"
 
@@ -24,6 +25,12 @@ _KINDS = (
     ({"snapshot_id", "position"}, "Iceberg table"),
     ({"shardId"}, "Kinesis shards"),
 )
+_SUMMED_KINDS = {"counter", "files", "Kafka topics", "Kinesis shards"}
+"""The kinds of sources whose offsets hold numbers of one unit."""
+_NAMED_FIELDS = 3
+"""Of an unknown source, the fields that have moved are named if there are no more than these."""
+_FIELD = re.compile(r"[\w.-]{1,30}")
+"""The names of fields that are shown; others could be markup, or too long for a table."""
 _NAMED_PARTITIONS = 4
 """A topic with more partitions is described by their number and the range of their offsets."""
 
@@ -56,10 +63,11 @@ def in_words(offset: str | None) -> str:
 
 
 def movement(old: str | None, new: str | None) -> str:
-    """The difference between two offsets: `+120` if they have numbers, else a word.
+    """The difference between two offsets: `+120` if they count something, else a word.
 
     For Kafka it is the number of offsets over all partitions, where a partition that only `new` has
-    counts from 0, and the number of partitions that were added or are missing.
+    counts from 0, and the number of partitions that were added or are missing. For an unknown
+    source it is that of each field, if the fields are few numbers.
     """
     if old == new:
         return "unchanged"
@@ -72,7 +80,7 @@ def movement(old: str | None, new: str | None) -> str:
         return _delta_movement(before, after)
     if isinstance(before, IcebergOffset) and isinstance(after, IcebergOffset):
         return _iceberg_movement(before, after)
-    parts = [_difference(json_or_text(old), json_or_text(new))]
+    parts = [_difference(old, new)]
     if isinstance(before, KafkaOffset) and isinstance(after, KafkaOffset):
         added = len(after.partitions.keys() - before.partitions.keys())
         gone = len(before.partitions.keys() - after.partitions.keys())
@@ -179,7 +187,18 @@ def _iceberg_movement(old: IcebergOffset, new: IcebergOffset) -> str:
     return f"{new.position - old.position:+,} in the snapshot"
 
 
-def _difference(old: Any, new: Any) -> str:
+def _difference(old: str, new: str) -> str:
+    """The difference of two offsets of a source that is not described in its own words."""
+    before, after = json_or_text(old), json_or_text(new)
+    kinds = {kind_of(offset) for offset in (old, new) if json_or_text(offset) != {}}
+    if len(kinds) == 1 and kinds <= _SUMMED_KINDS:
+        return _summed(before, after)
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _fields_moved(before, after)
+    return "changed"
+
+
+def _summed(old: Any, new: Any) -> str:
     """The sum of the differences of all numbers in two parsed offsets; `changed` without any."""
     pairs = [pair for pair in matched_values(old, new) if is_whole_number(pair[1])]
     if not pairs:
@@ -189,6 +208,23 @@ def _difference(old: Any, new: Any) -> str:
     text = f"{difference:+,}"
     went_back = any(after < before for before, after in known)
     return f"{text}, partly back" if went_back and difference > 0 else text
+
+
+def _fields_moved(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The difference of each field: `offset +10, timestamp +1,000`.
+
+    The numbers of an unknown source may be of different units, so that they have no sum. `changed`
+    if many fields have moved, or one that is no whole number or has an unusual name.
+    """
+    parts = []
+    for name in {**new, **old}:
+        before, after = old.get(name, MISSING), new.get(name, MISSING)
+        if before == after:
+            continue
+        if not (is_whole_number(before) and is_whole_number(after) and _FIELD.fullmatch(name)):
+            return "changed"
+        parts.append(f"{name} {after - before:+,}")
+    return ", ".join(parts) if 0 < len(parts) <= _NAMED_FIELDS else "changed"
 
 
 def _of_partition(which: TopicPartition) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from penstock.checkpoint.store_path import StorePath
 from penstock.checkpoint.timestamps import format_timestamp
 from penstock.checkpoint.tools.changes import Change, Kind, Plan, create_file, delete_files
 from penstock.checkpoint.tools.compactible_log import COMPACT_SUFFIX, CompactibleLog, log_offset
-from penstock.checkpoint.tools.locations import location_of
+from penstock.checkpoint.tools.output_log import SINK_LOG, OutputLog, batches
 from penstock.checkpoint.tools.quarantine_files import cut_quarantine
 from penstock.checkpoint.tools.sink_files import again_warning, cut_sinks, waiting_sinks
 from penstock.checkpoint.tools.targets import (
@@ -32,8 +32,6 @@ from penstock.checkpoint.tools.targets import (
 )
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.errors import SurgeryRefusedError
-
-SINK_LOG = "_spark_metadata"
 
 
 def rewind(view: CheckpointView, to: int, sink: CheckpointPath | None = None) -> Plan:
@@ -48,7 +46,8 @@ def rewind(view: CheckpointView, to: int, sink: CheckpointPath | None = None) ->
     if newest is None:
         raise SurgeryRefusedError("There is no batch to rewind to: the offset log is empty.")
     require_target(view, to)
-    changes = [*_cut_after(view, to), *_cut_sink(view, sink, to)]
+    output = None if sink is None else OutputLog.of(sink, view.root, to)
+    changes = [*_cut_after(view, to), *(output.cut(view.root, to) if output else ())]
     last = max(newest, view.commits.newest or 0)
     return Plan(
         operation=f"rewind --to {to}",
@@ -57,8 +56,7 @@ def rewind(view: CheckpointView, to: int, sink: CheckpointPath | None = None) ->
             f"{view.entry(to)}."
         ),
         changes=tuple(changes),
-        warnings=(() if last == to else _sink_warnings(to + 1, last, sink))
-        + again_warning(view, to),
+        warnings=_sink_warnings(to + 1, last, output) + again_warning(view, to),
     )
 
 
@@ -82,13 +80,14 @@ def replan(view: CheckpointView, sink: CheckpointPath | None = None) -> Plan:
     batch = _planned_batch(view, "replan")
     if batch > 0:
         require_target(view, batch - 1)
-    changes = [*_cut_after(view, batch - 1), *_cut_sink(view, sink, batch - 1)]
+    output = None if sink is None else OutputLog.of(sink, view.root, batch - 1)
+    changes = [*_cut_after(view, batch - 1), *(output.cut(view.root, batch - 1) if output else ())]
     start = view.entry(batch - 1) if batch > 0 else "the beginning"
     return Plan(
         operation="replan",
         outcome=f"The next run plans batch {batch} anew, from offsets {start}, with new limits.",
         changes=tuple(changes),
-        warnings=_sink_warnings(batch, batch, sink)
+        warnings=_sink_warnings(batch, batch, output)
         + again_warning(view, batch - 1)
         + _marks_warning(view, batch),
     )
@@ -281,41 +280,28 @@ def offset_of(entry: OffsetSeq, source: str) -> str | None:
     return entry.offsets[number]
 
 
-def _cut_sink(view: CheckpointView, sink: CheckpointPath | None, batch: int) -> list[Change]:
-    if sink is None:
-        return []
-    if isinstance(sink, StorePath) != isinstance(view.root, StorePath):
-        raise SurgeryRefusedError(
-            f"{sink} and {view.root} have to be both local or both in an object store, since the "
-            "backup of the sink's log is kept in the checkpoint. Cut the log back yourself: "
-            f"move the files of batches after {batch} out of {sink}/{SINK_LOG}, and repeat without "
-            "--sink."
-        )
-    directory = location_of(sink) / SINK_LOG
-    if isinstance(directory, StorePath):
-        directory = directory.as_root()
-    if not directory.is_dir():
-        raise SurgeryRefusedError(f"{sink} is not the output of a file sink: no {directory}.")
-    return delete_files(view.root, CompactibleLog.scan(directory).beyond(batch))
+def _sink_warnings(first: int, last: int, output: OutputLog | None) -> tuple[str, ...]:
+    """The warnings about the batches that are planned anew, which a sink may already have.
 
-
-def _sink_warnings(first: int, last: int, sink: CheckpointPath | None) -> tuple[str, ...]:
-    batches = f"batch {first}" if first == last else f"batches {first} to {last}"
+    If there are none, because `first` is after `last`, only those about the log that is cut back.
+    """
+    is_cut = output is not None and output.has_from(first)
+    of_output = () if output is None else output.warnings(first, last)
+    if first > last:
+        return of_output if is_cut else ()
+    planned = batches(first, last)
     again = (
-        f"The sink may already have {batches}. A sink that does not remember batch ids "
+        f"The sink may already have {planned}. A sink that does not remember batch ids "
         "(foreachBatch, foreach, Kafka, console) will get them again: expect duplicates there."
     )
-    if sink is not None:
-        return (
-            again,
-            f"The log of {sink} is cut back too. The data files of {batches} stay on disk: Spark "
-            "does not read files that are not in the log, other readers do.",
-        )
+    if is_cut:
+        return (again, *of_output)
     return (
         again,
+        *of_output,
         f"DATA LOSS with a sink that remembers batch ids: a file sink (parquet, json, csv, ...) "
         f"SKIPS every batch up to the newest in its {SINK_LOG}, a Delta sink every batch this "
-        f"query id has written. {batches.capitalize()} planned anew may have other rows than "
+        f"query id has written. {planned.capitalize()} planned anew may have other rows than "
         "before; those rows would never be written. Remedy: for a file sink, repeat with --sink "
         "OUTPUT_DIRECTORY to cut its log back as well, or start over with a new checkpoint and a "
         "new output directory (this checkpoint cannot be used with a new output directory); for "
