@@ -109,6 +109,28 @@ def test_retry_runs_the_parts_through_the_fixed_script(spark: SparkSession, tmp_
     assert column(spark.read.parquet(out)) == ["LINE 0", "LINE 2", "LINE 3", "LINE 5"]
 
 
+def test_retry_of_a_file_that_is_gone_and_of_an_output_with_other_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = Job(tmp_path)
+    job.run()
+    for other in ("aside", "out"):
+        refused = job.retry("--output", str(tmp_path / other))
+        assert refused.exit_code == 2, refused.output
+        assert "is not the output of a retry: it has" in " ".join(refused.output.split())
+
+    output = str(tmp_path / "again")
+    assert job.retry("--output", output).exit_code == 0
+    [gone] = job.files.directory.glob("*1.txt")
+    gone.rename(tmp_path / "archived.txt")
+    again = job.retry("--output", output, "--json")
+    assert again.exit_code == 1
+    missing, present = json.loads(again.stdout)["parts"]
+    assert "the file does not exist any more. Put it back" in missing["error"]
+    assert present["rows"] == 2
+    assert column(spark.read.parquet(output).select("value")) == ["BAD", "BAD", "LINE 1", "LINE 4"]
+
+
 def test_retry_of_a_stateful_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(tmp_path, "stateful")
     job.run()

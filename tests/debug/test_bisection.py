@@ -150,6 +150,24 @@ def test_the_file_that_fails_in_a_stateful_query(
 
 
 @pytest.mark.extended
+def test_a_batch_of_files_that_are_gone(
+    session: SparkSession, checkpoint: Path, tmp_path: Path
+) -> None:
+    files = LineFiles(tmp_path / "in")
+    for line in ("good", "bad"):
+        files.add(line)
+    lines = session.readStream.text(str(files.directory))
+    run_until_it_dies(fail_on(lines, "value", "bad"), checkpoint)
+    [bad] = [file for file in files.directory.iterdir() if "bad" in file.read_text()]
+    bad.unlink()
+    report = bisect(fail_on(lines, "value", "bad"), checkpoint)
+    assert not report.is_found
+    assert str(report).splitlines()[1:] == [
+        f"  file://{bad} does not exist any more.",
+        "  It was run without the files that are gone. Put them back, and repeat.",
+    ]
+
+
 def test_a_committed_batch_by_its_number(session: SparkSession, checkpoint: Path) -> None:
     good = read_stream(Numbers(20, at_most=5), session)
     query = write_stream(good).format("noop").start(checkpointLocation=str(checkpoint))

@@ -93,6 +93,7 @@ class BisectReport:
     `smallest` is empty and `error` None if the whole batch did not fail. `is_together` is true if
     the two halves of the smallest part were run one after the other and neither failed.
     `is_planned` is true if the batch is not committed, `has_state` if the query is stateful.
+    `missing` are files of a batch that did not fail which do not exist any more.
     """
 
     checkpoint: str
@@ -104,6 +105,7 @@ class BisectReport:
     is_together: bool = False
     is_planned: bool = True
     has_state: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def is_found(self) -> bool:
@@ -112,6 +114,8 @@ class BisectReport:
     @property
     def hints(self) -> list[str]:
         """Sentences that recommend what to do next."""
+        if not self.is_found and self.missing:
+            return ["It was run without the files that are gone. Put them back, and repeat."]
         if not self.is_found:
             return [
                 "If the failure is in the sink, or in a foreachBatch or foreach function, repeat "
@@ -137,6 +141,7 @@ class BisectReport:
             "found": self.is_found,
             "smallest": [one.to_dict() for one in self.smallest],
             "together": self.is_together,
+            "missing": list(self.missing),
             "error": self.error,
             "errorText": self.error_text,
             "trials": [trial.to_dict() for trial in self.trials],
@@ -148,7 +153,8 @@ class BisectReport:
 
     def _verdict(self) -> list[str]:
         if not self.is_found:
-            return [f"Batch {self.batch_id} does not fail when it is run again."]
+            lines = [f"Batch {self.batch_id} does not fail when it is run again."]
+            return [*lines, *(f"  {path} does not exist any more." for path in self.missing)]
         lines = [f"The smallest part of batch {self.batch_id} that fails:"]
         for one in self.smallest:
             lines += [f"  {one.source}", f"    {one.amount}"]

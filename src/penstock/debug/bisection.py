@@ -29,7 +29,7 @@ from penstock.checkpoint.tools.fork import fork, fork_before
 from penstock.checkpoint.tools.locations import local_path
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.debug.bisect_report import BisectReport, BisectTrial, brief, ranges_of
-from penstock.engine.batch_parts import BatchPart
+from penstock.engine.batch_parts import BatchPart, FilesPart
 from penstock.engine.hooks import Hooks
 from penstock.engine.narrowing import narrow
 from penstock.engine.triggers import OneTimeTrigger
@@ -83,7 +83,7 @@ class Bisection:
             fails = partial(self._fails, batch, df, sink, hooks)
             error = fails(whole)
             if error is None:
-                return self._report()
+                return replace(self._report(), missing=_missing(whole))
             found = narrow(whole, error, fails)
             return replace(
                 self._report(),
@@ -140,6 +140,11 @@ class Bisection:
             self._next_batch += 1
         shutil.rmtree(trial, ignore_errors=True)
         return error
+
+
+def _missing(whole: BatchPart) -> tuple[str, ...]:
+    files = [part for part in whole.sources if isinstance(part, FilesPart)]
+    return tuple(file.path for part in files for file in part.missing)
 
 
 def _chosen_batch(view: CheckpointView) -> int:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from penstock.api.query_start import QueryStart
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
-from penstock.checkpoint import OffsetSeqMetadata
+from penstock.checkpoint import CheckpointFiles, OffsetSeqMetadata
 from penstock.checkpoint.quarantine_log import LeftOutPart
 from penstock.checkpoint.tools.locations import local_path
 from penstock.checkpoint.tools.quarantine_files import (
@@ -26,11 +26,12 @@ from penstock.checkpoint.tools.quarantine_files import (
 from penstock.checkpoint.tools.view import CheckpointView
 from penstock.debug.bisect_report import brief
 from penstock.debug.script_query import in_place_of_query
+from penstock.engine.batch_parts import FilesPart, SourcePart
 from penstock.engine.data_stream import DataStream
 from penstock.engine.left_out import part_of
 from penstock.engine.seam import BatchRequest
-from penstock.errors import CheckpointError, UnsupportedError
-from penstock.spark.replay.replayed_batch import ReplayedBatch
+from penstock.errors import CheckpointError, ExecutionError, UnsupportedError
+from penstock.spark.replay.replayed_batch import ReplayedBatch, files_of
 from penstock.spark.sinks.batch_sinks import OrdinaryFrames
 
 
@@ -128,6 +129,8 @@ def _retry(
                 "A query that keeps state cannot be retried: its results depend on the batches "
                 "before and after. Read the copies, and correct its results by hand."
             )
+        if output is not None:
+            _require_own(files_of(replayed.session, output), output)
         parts = [
             _run(replayed, view, batch.batch_id, number, part, output)
             for batch in batches
@@ -146,6 +149,7 @@ def _run(
 ) -> RetriedPart:
     source_part = part_of(_source_of(replayed, part), part)
     try:
+        _require_file(source_part)
         data: dict[DataStream, object] = {source_part.source: source_part.read()}
         metadata = _metadata(view, batch_id) or replayed.metadata
         request = BatchRequest(batch_id, metadata, None, data, is_first_in_run=True)
@@ -158,6 +162,32 @@ def _run(
         return RetriedPart(batch_id, number, part, frame.count(), None)
     except Exception as exc:
         return RetriedPart(batch_id, number, part, None, brief(exc))
+
+
+def _require_file(part: SourcePart) -> None:
+    """Raise ExecutionError for a file that is gone, which Spark would read as an empty one."""
+    if isinstance(part, FilesPart) and part.missing:
+        raise ExecutionError(
+            "the file does not exist any more. Put it back; the column `copy` of the quarantine's "
+            "table says where its copy is."
+        )
+
+
+def _require_own(files: CheckpointFiles, output: str) -> None:
+    """Raise ExecutionError if an output has anything else than what a retry writes."""
+    foreign = files.list_names("")
+    for directory in files.list_directories(""):
+        if not directory.startswith("batch="):
+            foreign.append(directory)
+            continue
+        parts = [name for name in files.list_directories(directory) if name.startswith("part=")]
+        if not parts or files.list_names(directory):
+            foreign.append(directory)
+    if foreign:
+        raise ExecutionError(
+            f"{output} is not the output of a retry: it has {sorted(foreign)[0]}. Nothing was "
+            "written. Give a new or an empty directory to --output."
+        )
 
 
 def _source_of(replayed: ReplayedBatch, part: LeftOutPart) -> DataStream:

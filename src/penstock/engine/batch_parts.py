@@ -131,6 +131,11 @@ class FilesPart(SourcePart):
 
     ending = beginning
 
+    @property
+    def missing(self) -> list[SourceFile]:
+        """The files that do not exist any more; Spark's source reads no rows from them."""
+        return [file for file in self.files if self.source.size_of(file) is None]
+
 
 @dataclass(frozen=True)
 class OffsetsPart(SourcePart):

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from penstock.checkpoint import (
     CheckpointDirectory,
+    CheckpointFiles,
     LocalFiles,
     OffsetSeq,
     OffsetSeqMetadata,
@@ -38,7 +39,8 @@ class ReplayedBatch:
         require_supported(df.sparkSession)
         self._spark = df.sparkSession
         self.session = SparkStreamSession(df.sparkSession)
-        self.checkpoint = _open(self.session, location)
+        files = files_of(self.session, location)
+        self.checkpoint = CheckpointDirectory(files, self.session.log_versions())
         self.batch_id, entry, before = _entries(self.checkpoint, batch_id)
         self.metadata = entry.metadata or OffsetSeqMetadata()
         if entry.metadata is not None:
@@ -124,13 +126,11 @@ class ReplayedBatch:
         )
 
 
-def _open(session: SparkStreamSession, location: str) -> CheckpointDirectory:
+def files_of(session: SparkStreamSession, location: str) -> CheckpointFiles:
+    """The files below a location, which may be relative, as in Spark's readers and writers."""
     path = session.jvm.cls("org.apache.hadoop.fs.Path")(location)
     system = path.getFileSystem(session.hadoop_conf())
-    return CheckpointDirectory(
-        checkpoint_files(session, str(system.makeQualified(path).toString())),
-        session.log_versions(),
-    )
+    return checkpoint_files(session, str(system.makeQualified(path).toString()))
 
 
 def _entries(
