@@ -30,6 +30,9 @@ def test_running_queries_are_found_and_ended_ones_are_not(session: SparkSession)
     query = start(session, Numbers())
     assert manager.active == [query]
     assert manager.get(query.id) is query
+    assert manager.get(query.id.upper()) is query
+    with pytest.raises(IllegalArgumentException, match="Invalid UUID string: no id"):
+        manager.get("no id")
     query.stop()
     assert manager.active == []
     assert manager.get(query.id) is None

@@ -44,6 +44,18 @@ def test_a_policy_has_no_negative_numbers(given: dict[str, int]) -> None:
         RestartPolicy(**given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"fatal": ("ValueError",)}, r"exception classes, not \('ValueError',\)"),
+        ({"backoff": "1 second"}, "numbers of seconds, not '1 second'"),
+    ],
+)
+def test_a_policy_of_other_types_is_refused_at_once(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        RestartPolicy(**given)
+
+
 def caused_by(error: Exception) -> Exception:
     wrapper = RuntimeError("wrapped")
     wrapper.__cause__ = error

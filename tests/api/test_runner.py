@@ -15,7 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
+from penstock.api.failure_report import advice
 from penstock.api.runner import Outcome, run_script
+from penstock.api.spark_options import NO_OPTIONS
+from penstock.errors import PaceError, PenstockError, SinkAheadError
 from tests.streams import eventually
 
 STREAMING_JOB = """
@@ -185,3 +188,24 @@ def test_the_report_of_an_unusable_checkpoint_recommends_verify(
     assert printed.count("Traceback (most recent call last):") == 1
     assert "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]" in printed
     assert printed.splitlines()[-1] == f"    penstock checkpoint verify {checkpoint}"
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (SinkAheadError("truncate its log"), ["penstock: the checkpoint is /data/c."]),
+        (
+            PaceError("the source has no limit"),
+            [
+                "penstock: no batch was running. The checkpoint is /data/c. To see whether a "
+                "restart from it is possible, run:",
+                "    penstock checkpoint verify /data/c",
+            ],
+        ),
+    ],
+)
+def test_an_error_outside_of_a_batch_is_not_blamed_on_the_checkpoint(
+    error: PenstockError, lines: list[str]
+) -> None:
+    setattr(error, "checkpoint", "file:/data/c")  # noqa: B010, only some classes declare it
+    assert advice(error, Path("job.py"), [], NO_OPTIONS) == lines

@@ -259,6 +259,26 @@ def test_stop_after_an_unknown_source_warns_and_never_stops(
     assert len([text for text in messages if "the query has no source 1" in text]) == 1
 
 
+def test_stop_after_with_an_offset_of_another_form_warns(
+    session: SparkSession, checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(batch_id=0)
+    query = start_gated(session, gate, checkpoint)
+    query.stop_after(offsets={0: "1"})
+    query.stop_after(batches=2)
+    gate.opened.set()
+    assert query.awaitTermination(60)
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([text for text in messages if 'another form than "1", such as 1' in text]) == 1
+
+
+@pytest.mark.parametrize(("time", "error"), [("2 seconds", TypeError), (-1, ValueError)])
+def test_stop_after_needs_a_number_of_seconds(time: Any, error: type[Exception]) -> None:
+    query = Restarting(RestartPolicy()).query
+    with pytest.raises(error, match=f"time of stop_after must .*{time}"):
+        query.stop_after(time=time)
+
+
 def test_stop_after_a_time_stops_at_the_batch_boundary(
     session: SparkSession, checkpoint: Path
 ) -> None:

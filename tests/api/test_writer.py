@@ -201,6 +201,14 @@ def test_the_last_sink_that_was_set_is_used(session: SparkSession) -> None:
     assert seen == []
 
 
+def test_what_cannot_be_called_is_refused(session: SparkSession) -> None:
+    writer = write_stream(read_stream(Numbers(1), session))
+    with pytest.raises(TypeError, match=r"foreachBatch needs a function \(df, batch_id\), not 3"):
+        writer.foreachBatch(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="after_commit must be a function of a BatchInfo, not 3"):
+        writer.hooks(after_commit=3)  # type: ignore[arg-type]
+
+
 def test_a_processing_time_trigger_runs_batch_after_batch(session: SparkSession) -> None:
     rows = read_stream(Numbers(4, at_most=2), session)
     writer = write_stream(rows).format("memory").queryName("timed")

@@ -35,6 +35,10 @@ LINE = "KeyError: 'customer_id'"
         (f"[P] From the worker: {TRACEBACK} SQLSTATE: 38", f"[P] From the worker: {LINE}"),
         (f"[F] Reason: {LINE}\n{TRACEBACK}", f"[F] Reason: {LINE}"),
         (TRACEBACK, LINE),
+        (
+            "ParseException: \n[PARSE_SYNTAX_ERROR] at 'an'\n== SQL ==",
+            "ParseException: [PARSE_SYNTAX_ERROR] at 'an'",
+        ),
         ("", ""),
     ],
 )

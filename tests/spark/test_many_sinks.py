@@ -89,6 +89,14 @@ def test_a_batch_writer_by_batch_replaces_a_batch_that_it_writes_again(
         BatchWriter("parquet").by_batch().add_batch(0, session.range(1))
 
 
+def test_two_batch_writers_with_the_same_directories_are_refused(session: SparkSession) -> None:
+    lake = BatchWriter("parquet").option("path", "/lake").by_batch()
+    writer = write_stream(read_stream(Numbers(1), session)).to("low", lake, where="n < 5")
+    with pytest.raises(ValueError, match=r"'low' and 'high' both write .* /lake/batch=<batch>"):
+        writer.to("high", BatchWriter("json").option("PATH", "/lake/").by_batch())
+    writer.to("high", lake.by_batch("other")).to("appended", BatchWriter().option("path", "/lake"))
+
+
 def test_a_batch_writer_writes_to_a_table(session: SparkSession) -> None:
     writer = BatchWriter().table("many_sinks_table").partitionBy("k").option("compression", "none")
     writer.add_batch(0, session.range(3).withColumn("k", F.lit("a")))

@@ -10,7 +10,7 @@ class Backoff:
     """At most `max_restarts` consecutive restarts, with a delay in seconds before each.
 
     The delay before the first restart is `backoff`; it doubles with each consecutive failure, up
-    to `max_backoff`. Raises ValueError if a value is negative.
+    to `max_backoff`. Raises TypeError if a value is not a number, ValueError if it is negative.
     """
 
     max_restarts: int = 10
@@ -18,6 +18,12 @@ class Backoff:
     max_backoff: float = 60.0
 
     def __post_init__(self) -> None:
+        for value in (self.max_restarts, self.backoff, self.max_backoff):
+            if not isinstance(value, (int, float)):
+                raise TypeError(
+                    "max_restarts is a number, backoff and max_backoff are numbers of seconds, not "
+                    f"{value!r}"
+                )
         if self.max_restarts < 0 or self.backoff < 0 or self.max_backoff < 0:
             raise ValueError(f"max_restarts, backoff and max_backoff must not be negative: {self}")
 

@@ -18,7 +18,8 @@ class BatchWriter(PythonSink):
 
     With `mode` `append`, delivery is at least once, unless the format detects repeated batches.
     With `by_batch`, batch 7 replaces the directory `<path>/<by_batch>=7`, so that a batch that is
-    written again is there once; a reader of the path has `by_batch` as a column.
+    written again is there once; a reader of the path has `by_batch` as a column. The path must be
+    of one query only: one with another checkpoint replaces its batches, which have the same ids.
 
         penstock.BatchWriter("parquet").option("path", "/lake/orders").partitionBy("day")
     """
@@ -64,16 +65,24 @@ class BatchWriter(PythonSink):
         if self.partition_columns:
             writer = writer.partitionBy(*self.partition_columns)
         if self.batch_column is not None:
-            key = next((key for key in options if key.lower() == _PATH), None)
-            if key is None or self.table_name is not None:
+            if self.batch_directories is None:
                 raise ValueError("by_batch() needs the option path, and no table")
-            options[key] = f"{options[key].rstrip('/')}/{self.batch_column}={batch_id}"
+            options = {key: value for key, value in options.items() if key.lower() != _PATH}
+            options[_PATH] = f"{self.batch_directories}{batch_id}"
             writer = writer.mode("overwrite")
         writer = writer.options(**options)
         if self.table_name is not None:
             writer.saveAsTable(self.table_name)
         else:
             writer.save()
+
+    @property
+    def batch_directories(self) -> str | None:
+        """With `by_batch`, the directory of each batch, without the batch id; else None."""
+        path = next((value for key, value in self.settings.items() if key.lower() == _PATH), None)
+        if self.batch_column is None or path is None or self.table_name is not None:
+            return None
+        return f"{path.rstrip('/')}/{self.batch_column}="
 
     def secret_options(self) -> Mapping[str, str]:
         return self.settings

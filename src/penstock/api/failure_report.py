@@ -14,7 +14,14 @@ from penstock.api.exceptions import StreamingQueryException
 from penstock.api.main_script import report_uncaught
 from penstock.api.spark_options import SparkOptions
 from penstock.engine.error_text import one_line
-from penstock.errors import CheckpointError
+from penstock.errors import (
+    CheckpointError,
+    ConcurrentUpdateError,
+    SinkAheadError,
+    SinkRenamedError,
+    SourceCountError,
+    SourceEvolutionError,
+)
 from penstock.redaction import DEFAULT_REDACTOR
 from penstock.spark.jvm.failures import is_of_batch_function
 from penstock.spark.jvm.pyspark_api import condition_of
@@ -24,6 +31,15 @@ _CHECKPOINT_CONDITIONS = (
     "STATE_STORE_",
     "CANNOT_LOAD_STATE_STORE",
     "STREAMING_STATEFUL_OPERATOR_",
+)
+
+# Errors of a checkpoint whose files are in order. Their text says what to do.
+_SAYS_WHAT_TO_DO = (
+    ConcurrentUpdateError,
+    SinkAheadError,
+    SinkRenamedError,
+    SourceCountError,
+    SourceEvolutionError,
 )
 
 
@@ -54,8 +70,8 @@ def advice(
 ) -> list[str]:
     """The lines that name the batch, the checkpoint and the next command to run.
 
-    Empty if the error has no checkpoint. Recommends `penstock checkpoint verify` for an error of
-    the checkpoint and `penstock bisect` for a batch that failed.
+    Empty if the error has no checkpoint. Recommends `penstock bisect` for a batch that failed, and
+    `penstock checkpoint verify` otherwise, unless the error says by itself what to do.
     """
     checkpoint = getattr(error, "checkpoint", None)
     if not isinstance(checkpoint, str):
@@ -63,11 +79,17 @@ def advice(
     place = _as_argument(checkpoint)
     cause = error.cause if isinstance(error, StreamingQueryException) else error
     batch = getattr(error, "batch_id", None)
-    if batch is None or _is_checkpoint_error(cause):
+    if isinstance(cause, _SAYS_WHAT_TO_DO):
+        return [f"penstock: the checkpoint is {place}."]
+    verify = f"    penstock checkpoint verify {place}"
+    if _is_checkpoint_error(cause):
+        problem = f"the query cannot continue from its checkpoint {place}"
+        return [f"penstock: {problem}. To find the problem, run:", verify]
+    if batch is None:
         return [
-            f"penstock: the query cannot continue from its checkpoint {place}. "
-            "To find the problem, run:",
-            f"    penstock checkpoint verify {place}",
+            f"penstock: no batch was running. The checkpoint is {place}. To see whether a restart "
+            "from it is possible, run:",
+            verify,
         ]
     command = ["penstock", "bisect", "--checkpoint", _path(checkpoint), "--batch", str(batch)]
     if is_of_batch_function(cause):

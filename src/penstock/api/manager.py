@@ -6,7 +6,6 @@ import logging
 import math
 import threading
 import time
-import uuid
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
@@ -65,7 +64,7 @@ class StreamingQueryManager(PySparkStreamingQueryManager):
     def get(self, id: str) -> PySparkStreamingQuery | None:
         """The active query with this id, None if there is none."""
         with self._changed:
-            found = self._queries.get(str(uuid.UUID(id)))
+            found = self._queries.get(id.lower())
         return found or super().get(id)
 
     def awaitAnyTermination(self, timeout: float | None = None) -> bool | None:

@@ -13,7 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from penstock.api.arguments import check_timeout
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.pyspark_progress import as_pyspark
-from penstock.api.stop_conditions import StopCondition, after_batches, after_offsets
+from penstock.api.stop_conditions import (
+    StopCondition,
+    after_batches,
+    after_offsets,
+    check_seconds,
+)
 from penstock.engine.following import Followers
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
@@ -131,6 +136,8 @@ class StreamingQuery(PySparkStreamingQuery):
         a source, counted from 0, to an offset that a committed batch must have reached: at least
         that number, or exactly that JSON value. `time` is in seconds from now.
         """
+        if time is not None:
+            check_seconds(time)
         if batches is not None:
             enough = after_batches(batches)
             self._stop_after(lambda _: enough)

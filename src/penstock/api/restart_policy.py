@@ -37,6 +37,14 @@ class RestartPolicy(Backoff):
 
     fatal: tuple[type[BaseException], ...] = FATAL
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            self.is_fatal(Exception())
+        except TypeError:
+            problem = f"fatal must be a tuple of exception classes, not {self.fatal!r}"
+            raise TypeError(problem) from None
+
     def is_fatal(self, error: BaseException | None) -> bool:
         """Whether an error, or one of its causes, ends the query without a restart.
 

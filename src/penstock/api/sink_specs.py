@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 
+from penstock.api.batch_writer import BatchWriter
 from penstock.checkpoint.sink_entries import check_sink_name
 from penstock.connectors import PythonSink
 from penstock.engine.named_sinks import NamedSink
@@ -30,6 +31,7 @@ def sink_spec(
             f"BatchWriter, not {sink!r}"
         )
     _check_records(named.name, sink, others)
+    _check_batch_directories(named.name, sink, others)
     return SinkSpec(named, sink, where)
 
 
@@ -74,4 +76,17 @@ def _check_records(name: str, sink: AnySink, others: Sequence[SinkSpec]) -> None
                 f"the sinks {spec.sink.name!r}, {other}, and {name!r}, {sink}, would record their "
                 "batches in the same place under the same name, so that the second would skip "
                 f"every batch. Give {name!r} another name=, and leave the first its own."
+            )
+
+
+def _check_batch_directories(name: str, sink: AnySink, others: Sequence[SinkSpec]) -> None:
+    """Raise ValueError if another sink replaces the same directories, batch by batch."""
+    directories = sink.batch_directories if isinstance(sink, BatchWriter) else None
+    for spec in others if directories else ():
+        other = spec.function
+        if isinstance(other, BatchWriter) and other.batch_directories == directories:
+            raise ValueError(
+                f"the sinks {spec.sink.name!r} and {name!r} both write by_batch() to "
+                f"{directories}<batch>, so that the second would replace every batch of the first. "
+                f"Give {name!r} another path."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.batch_context import BatchContext
@@ -34,7 +34,8 @@ def after_offsets(execution: StreamExecution, offsets: Mapping[int, Any]) -> Sto
 
     A numeric offset is reached by any offset that is at least as large, any other by the offset
     with the same JSON. Raises ValueError for a negative source number. If the query has no source
-    of that number, the condition is never true, and a warning is logged once.
+    of that number, or one whose offsets are of another form, the condition is never true, and a
+    warning is logged once.
     """
     if any(number < 0 for number in offsets):
         raise ValueError(
@@ -45,28 +46,50 @@ def after_offsets(execution: StreamExecution, offsets: Mapping[int, Any]) -> Sto
     def condition(context: BatchContext) -> bool:
         nonlocal has_warned
         sources = list(dict.fromkeys(execution.logical_plan.sources))
-        missing = [number for number in offsets if number >= len(sources)]
-        if missing:
-            if not has_warned:
-                _logger.warning(
-                    "stop_after(offsets=...) has no effect: the query has no source %s. Its "
-                    "sources are numbered from 0 to %s.",
-                    ", ".join(map(str, missing)),
-                    len(sources) - 1,
-                )
+        known = [context.end_offsets.get(source) for source in sources]
+        reached = [None if offset is None else json.loads(offset.json) for offset in known]
+        problem = _problem(offsets, reached)
+        if problem is not None and not has_warned:
+            _logger.warning("stop_after(offsets=...) has no effect: %s", problem)
             has_warned = True
-            return False
-        return all(
-            (reached := context.end_offsets.get(sources[number])) is not None
-            and _is_reached(json.loads(reached.json), wanted)
+        return problem is None and all(
+            reached[number] is not None and _is_reached(reached[number], wanted)
             for number, wanted in offsets.items()
         )
 
     return condition
 
 
+def check_seconds(time: object) -> None:
+    """Raise TypeError or ValueError unless `time` is a number of seconds, which may be 0."""
+    if isinstance(time, bool) or not isinstance(time, (int, float)):
+        raise TypeError(f"time of stop_after must be a number of seconds, not {time!r}")
+    if not time >= 0:
+        raise ValueError(f"time of stop_after must not be negative: {time}")
+
+
+def _problem(wanted: Mapping[int, Any], reached: Sequence[Any]) -> str | None:
+    """Why the sources can never reach the wanted offsets; None if they can."""
+    missing = [number for number in wanted if number >= len(reached)]
+    if missing:
+        return (
+            f"the query has no source {', '.join(map(str, missing))}. Its sources are numbered "
+            f"from 0 to {len(reached) - 1}."
+        )
+    for number, offset in wanted.items():
+        if reached[number] is not None and _form(reached[number]) != _form(offset):
+            return (
+                f"an offset of source {number} has another form than {json.dumps(offset)}, such as "
+                f"{json.dumps(reached[number])}."
+            )
+    return None
+
+
+def _form(offset: Any) -> str:
+    return "number" if isinstance(offset, (int, float)) else type(offset).__name__
+
+
 def _is_reached(offset: Any, wanted: Any) -> bool:
-    numbers = (int, float)
-    if isinstance(offset, numbers) and isinstance(wanted, numbers):
-        return offset >= wanted
+    if _form(wanted) == "number":
+        return bool(offset >= wanted)
     return bool(offset == wanted)

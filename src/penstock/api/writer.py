@@ -245,6 +245,8 @@ class DataStreamWriter(PySparkDataStreamWriter):
             HookPoint.AFTER_COMMIT: after_commit,
         }
         for point, hook in given.items():
+            if hook is not None and not callable(hook):
+                raise TypeError(f"{point.value} must be a function of a BatchInfo, not {hook!r}")
             if hook is not None:
                 self._hooks.add(point, hook)
         return self

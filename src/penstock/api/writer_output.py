@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.errors import PySparkTypeError
-
 from penstock.api.sink_specs import AnySink, refuse_other_sinks
 from penstock.connectors import PythonSink
-from penstock.spark.jvm.pyspark_api import new_error
 from penstock.spark.sinks.many_sinks import SinkSpec
 from penstock.spark.sinks.sink_factory import SinkRequest
 
@@ -49,12 +46,11 @@ class WriterOutput:
         self._foreach = function
 
     def use_batch_function(self, function: Any) -> None:
-        """Raises PySpark's error if the function is not callable."""
+        """Raises TypeError if the function is not callable."""
         if not callable(function):
-            raise new_error(
-                PySparkTypeError,
-                "NOT_CALLABLE",
-                {"arg_name": "func", "arg_type": type(function).__name__},
+            raise TypeError(
+                f"foreachBatch needs a function (df, batch_id), not {function!r} of the type "
+                f"{type(function).__name__}"
             )
         self.use_format(_BATCH_FUNCTION)
         self._batch_function = function

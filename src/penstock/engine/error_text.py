@@ -26,11 +26,14 @@ def error_text(error: BaseException) -> str:
 def one_line(text: str) -> str:
     """The first line of an error's text, without a Python traceback.
 
-    If the first line ends where a traceback starts, the exception line of that traceback follows.
+    If it ends with a colon, as `ParseException:`, the next line follows; if it ends where a
+    traceback starts, the exception line of that traceback.
     """
     head, traceback, rest = text.partition(_TRACEBACK)
-    first = head.strip().split("\n", 1)[0].rstrip()
-    if not traceback or "\n" in head.strip():
+    first, *others = [line.strip() for line in head.split("\n") if line.strip()] or [""]
+    if others and first.endswith(":"):
+        return f"{first} {others[0]}"
+    if not traceback or others:
         return first
     lines = [line for line in rest.split("\n") if line.strip()]
     frames = [number for number, line in enumerate(lines) if line.startswith("  ")]
