@@ -110,8 +110,35 @@ def test_an_unknown_fault_point_is_a_usage_error(tmp_path: Path) -> None:
 )
 def test_a_script_that_cannot_be_tested(tmp_path: Path, job: str, message: str) -> None:
     (tmp_path / "job.py").write_text(job)
+    (tmp_path / "work").mkdir()
+    run = ScriptRun(tmp_path / "job.py", tmp_path / "work")
     with pytest.raises(ExecutionError, match=message):
-        crash_test_script(ScriptRun(tmp_path / "job.py", tmp_path), None, every_batch=False)
+        crash_test_script(run, None, every_batch=False)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("{checkpiont}", "{checkpiont} in the arguments of {job} is not a placeholder. Did you me"),
+        ("out/{date}.txt", "The placeholders are {checkpoint}, {output}, {work}."),
+    ],
+)
+def test_an_unknown_placeholder_ends_the_test_before_anything_runs(
+    tmp_path: Path, word: str, message: str
+) -> None:
+    job, reader = tmp_path / "job.py", tmp_path / "reader.py"
+    for file in (job, reader):
+        file.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    command = ["crashtest", "--reader", str(reader), str(job), "in", word, "{output}"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2, result.output
+    assert message.replace("{job}", str(job)) in result.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("word", ['{"a": 1}', "{}", "{0}", "${HOME}", "{{ds}}", "{work}/c"])
+def test_braces_that_are_no_unknown_placeholder(tmp_path: Path, word: str) -> None:
+    assert ScriptRun(tmp_path / "job.py", tmp_path, [word]).arguments == [word]
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
@@ -139,7 +166,8 @@ def test_a_script_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "sleeper").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "sleeper").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "sleeper"))
-    run = ScriptRun(tmp_path / "job.py", tmp_path, timeout=0.1)
+    (tmp_path / "work").mkdir()
+    run = ScriptRun(tmp_path / "job.py", tmp_path / "work", timeout=0.1)
     with pytest.raises(ExecutionError, match=r"did not end within 0\.1 s. Its queries must use"):
         crash_test_script(run, None, every_batch=False)
 

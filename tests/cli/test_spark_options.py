@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 from penstock.api.spark_options import SparkOptions
 from penstock.cli.main import app
+from penstock.testing.crash_process import ScriptRun
 from tests.docs.clicks import clicks
 
 JOB = """
@@ -239,12 +241,18 @@ def test_every_command_and_its_child_processes_take_the_options(
 def test_a_crash_test_is_not_resumed_with_other_options(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(folder)
-    (folder / "job.py").write_text("raise SystemExit(5)")
-    (folder / "test").mkdir()
-    words = ["crashtest", "--resume", "test", "--conf", "spark.in.password=p1", "job.py"]
-    assert CliRunner().invoke(app, words).exit_code == 2
-    assert "p1" not in (folder / "test" / "crashtest.json").read_text()
-    words[4] = "spark.in.password=p2"
-    result = CliRunner().invoke(app, words)
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    (folder / "tests").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "tests"))
+    monkeypatch.setattr(ScriptRun, "run", interrupt)
+    (folder / "job.py").write_text("")
+    words = ["crashtest", "--conf", "spark.in.password=p1", str(folder / "job.py")]
+    assert CliRunner().invoke(app, words).exit_code == 130
+    (test,) = (folder / "tests").iterdir()
+    assert "p1" not in (test / "crashtest.json").read_text()
+    words[2] = "spark.in.password=p2"
+    result = CliRunner().invoke(app, ["crashtest", "--resume", str(test), *words[1:]])
+    assert result.exit_code == 2
     assert "another crash test (other options)" in result.output

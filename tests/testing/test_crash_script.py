@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,10 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.engine.faults import FaultPoint
 from penstock.errors import ExecutionError
+from penstock.testing import crash_folder
+from penstock.testing.brief import in_brief
 from penstock.testing.crash_faults import BatchPoint
-from penstock.testing.crash_process import ScriptRun
+from penstock.testing.crash_process import DEFAULT_ARGUMENTS, ScriptRun
 from penstock.testing.crash_script import CrashResults, crash_test_script
 from penstock.testing.crash_state import state_digest
 
@@ -39,6 +41,8 @@ log = pathlib.Path(checkpoint) / "log"
 log.parent.mkdir(exist_ok=True)
 
 def reach(point):
+    if point == kill_at and (here / "misses").exists():
+        return
     with open(record, "a") as file:
         file.write(point + chr(10))
     if point == kill_at:
@@ -106,10 +110,15 @@ def runs_of(job: Path) -> list[str]:
 
 
 def crash(
-    job: Path, folder: Path, tell: Callable[[str], None] = lambda _: None, jobs: int = 1
+    job: Path,
+    folder: Path,
+    tell: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
+    arguments: Sequence[str] = DEFAULT_ARGUMENTS,
 ) -> CrashResults:
     folder.mkdir(exist_ok=True)
-    return crash_test_script(ScriptRun(job, folder, tell=tell), None, every_batch=False, jobs=jobs)
+    run = ScriptRun(job, folder, arguments, tell=tell)
+    return crash_test_script(run, None, every_batch=False, jobs=jobs)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -235,6 +244,7 @@ def test_ctrl_c_prints_the_results_and_the_test_can_be_resumed(
     [
         (["--point", "after_sink", "--point", "before_purge"], "did not reach before_purge"),
         (["--format", "parquet"], "The output of the run without a crash could not be read"),
+        (["--format", "parqet"], "NotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find the"),
         (["--reader", "{here}/empty.py"], "has no rows, so there is nothing to compare. Pass {out"),
     ],
 )
@@ -281,12 +291,94 @@ def test_the_crashes_are_kept_when_an_output_cannot_be_read(
     assert f"Repeat the command with `--resume {folder}` to continue." in failed.stderr
 
     reader.write_text(working)
+    (folder / "notes.txt").write_text("precious")
     made = runs_of(job)
     resumed = CliRunner().invoke(app, [*command, "--resume", str(folder), str(job)])
     assert resumed.exit_code == 1, resumed.output
     assert "4 exactly once, 2 duplicates" in resumed.stdout
     assert runs_of(job) == made
-    assert list(folders.iterdir()) == []
+    assert "it has files that the test did not make: notes.txt" in resumed.stderr
+    assert list(folder.iterdir()) == [folder / "notes.txt"]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "{}"])
+def test_only_the_folder_of_this_test_can_be_resumed(
+    job: Path, tmp_path: Path, content: str | None
+) -> None:
+    foreign = tmp_path / "my data"
+    foreign.mkdir()
+    (foreign / "report.csv").write_text("precious")
+    if content is not None:
+        (foreign / "crashtest.json").write_text(content)
+    before = sorted(foreign.iterdir())
+    command = ["crashtest", "--reader", str(job.parent / "reader.py")]
+    result = CliRunner().invoke(app, [*command, "--resume", str(foreign), str(job)])
+    assert result.exit_code == 2, result.output
+    assert {
+        None: "has no interrupted crash test",
+        "{": "crashtest.json is damaged (Expecting property name",
+        "[]": "crashtest.json is damaged (it has no JSON object)",
+        "{}": "has the runs of another crash test",
+    }[content] in result.stderr
+    assert sorted(foreign.iterdir()) == before
+    assert runs_of(job) == []
+
+
+def test_a_new_test_needs_an_empty_folder(job: Path, tmp_path: Path) -> None:
+    (tmp_path / "before_sink_1").mkdir()
+    with pytest.raises(ExecutionError, match="is not empty and has no crash test"):
+        crash(job, tmp_path)
+    assert (tmp_path / "before_sink_1").exists()
+
+
+def test_a_damaged_result_is_named(job: Path, tmp_path: Path) -> None:
+    crash(job, tmp_path / "work")
+    (tmp_path / "work" / "after_sink_1.json").write_text('{"state": ""}')
+    with pytest.raises(ExecutionError, match=r"sink_1\.json is damaged \(it has no restart, error"):
+        crash(job, tmp_path / "work")
+
+
+def test_files_that_the_test_did_not_make_are_kept(job: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    crash(job, folder)
+    (folder / "notes.json").write_text("precious")
+    (folder / "after_sink_1_backup").mkdir()
+    assert crash_folder.remove(folder) == ["after_sink_1_backup", "notes.json"]
+    assert sorted(os.listdir(folder)) == ["after_sink_1_backup", "notes.json"]
+
+
+def test_the_files_of_a_finished_test_are_removed(job: Path, tmp_path: Path) -> None:
+    crash(job, tmp_path / "work")
+    assert crash_folder.remove(tmp_path / "work") == []
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_fixed_checkpoint_is_an_error_of_the_call(job: Path, tmp_path: Path) -> None:
+    fixed = [str(tmp_path / "ck1"), "{output}"]
+    with pytest.raises(ExecutionError, match=r"Its arguments have no \{checkpoint\}, so it may"):
+        crash(job, tmp_path / "work", arguments=fixed)
+    with pytest.raises(ExecutionError, match=r"ran no batch.* uses \{checkpoint\}"):
+        crash(job, tmp_path / "again", arguments=fixed)
+
+
+@pytest.mark.parametrize("checkpoint", ["{checkpoint}", "{work}/mine"])
+def test_a_point_that_is_not_reached_again_is_a_result(
+    job: Path, tmp_path: Path, checkpoint: str
+) -> None:
+    (job.parent / "misses").touch()
+    lines: list[str] = []
+    results = crash(job, tmp_path / "work", lines.append, arguments=[checkpoint, "{output}"])
+    assert len(results.killed) == 6
+    assert {killed.error for killed in results.killed} == {
+        "was not killed but exited with code 0: this run did not reach the fault point again"
+    }
+    assert lines[-1] == "6 of 6: not killed at after_commit_log of batch 1"
+
+
+def test_the_brief_text_of_a_java_exception_has_its_message() -> None:
+    text = "An error occurred while calling o35.load.\n: a.JavaException: [CODE] why\n\tat b.C.d\n"
+    assert in_brief(Exception(text)) == "a.JavaException: [CODE] why"
+    assert in_brief(Exception("first\n: second")) == "Exception: first"
 
 
 def test_the_folder_of_another_test_is_refused(job: Path, tmp_path: Path) -> None:
@@ -298,7 +390,8 @@ def test_the_folder_of_another_test_is_refused(job: Path, tmp_path: Path) -> Non
 
 def test_a_run_that_fails_ends_the_test(job: Path, tmp_path: Path) -> None:
     (job.parent / "block").write_text("after_offset_log:1")
-    run = ScriptRun(job, tmp_path, timeout=8)
+    (tmp_path / "work").mkdir()
+    run = ScriptRun(job, tmp_path / "work", timeout=8)
     with pytest.raises(ExecutionError, match="did not end within 8 s"):
         crash_test_script(run, None, every_batch=False, jobs=1)
     assert "before_sink:1" not in runs_of(job)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,7 +64,8 @@ def crashtest(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Resume the interrupted test of this directory.",
+            help="Resume the interrupted test of this directory, which the interrupted command "
+            "printed.",
             exists=True,
             file_okay=False,
         ),
@@ -82,20 +82,24 @@ def crashtest(
     it, 2 the test could not be run, 130 it was interrupted.
     """
     from penstock.errors import PenstockError
+    from penstock.testing import crash_folder
 
     points = _points(point)
     folder = resume or Path(tempfile.mkdtemp(prefix="penstock-crash-"))
     try:
+        if resume is not None:
+            crash_folder.check_has_test(resume)
         report = _test(
             script, folder, arguments, format, reader, points, every_batch, timeout, jobs, spark
         )
     except (PenstockError, OSError) as exc:
         output_for(json).error(exc)
         if resume is None:
-            _keep_or_remove(folder)
+            is_kept = crash_folder.has_finished_crashes(folder)
+            _keep_or_remove(folder, "the finished crashes are kept", is_kept=is_kept)
         raise typer.Exit(_USAGE_ERROR) from exc
     except KeyboardInterrupt:
-        _print_how_to_resume("interrupted", folder)
+        _keep_or_remove(folder, "interrupted", is_kept=crash_folder.has_test(folder))
         raise typer.Exit(_INTERRUPTED) from None
     try:
         output_for(json).crash_report(report)
@@ -105,7 +109,7 @@ def crashtest(
     if report.not_tried:
         _print_how_to_resume("interrupted", folder)
         raise typer.Exit(_INTERRUPTED)
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
     raise typer.Exit(0 if report.is_exactly_once else 1)
 
 
@@ -136,9 +140,6 @@ def _test(
 ) -> CrashReport:
     from penstock.testing import crash_outputs, crash_process, crash_script
 
-    read_output = (
-        crash_outputs.reader_from(reader) if reader else crash_outputs.files_reader(format)
-    )
     run = crash_process.ScriptRun(
         script,
         folder,
@@ -146,6 +147,9 @@ def _test(
         timeout,
         tell=lambda line: typer.echo(line, err=True),
         options=spark,
+    )
+    read_output = (
+        crash_outputs.reader_from(reader) if reader else crash_outputs.files_reader(format)
     )
     outputs = crash_outputs.Outputs(folder, read_output, spark)
     results = crash_script.crash_test_script(
@@ -155,14 +159,25 @@ def _test(
     return outputs.compare(results)
 
 
-def _keep_or_remove(folder: Path) -> None:
-    """Remove the folder of a test that failed, unless it has crashes that need not be repeated."""
-    from penstock.testing.crash_script import has_finished_crashes
-
-    if has_finished_crashes(folder):
-        _print_how_to_resume("the finished crashes are kept", folder)
+def _keep_or_remove(folder: Path, why: str, *, is_kept: bool) -> None:
+    """Print how to resume a test that ended early, or remove its folder."""
+    if is_kept:
+        _print_how_to_resume(why, folder)
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove what the test made; the folder is kept if it has other files."""
+    from penstock.testing import crash_folder
+
+    others = crash_folder.remove(folder)
+    if others:
+        names = ", ".join(others)
+        typer.echo(
+            f"penstock: {folder} is kept: it has files that the test did not make: {names}",
+            err=True,
+        )
 
 
 def _print_how_to_resume(why: str, folder: Path) -> None:

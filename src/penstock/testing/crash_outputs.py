@@ -14,6 +14,7 @@ from penstock.api.quiet_session import quiet_session
 from penstock.api.spark_options import NO_OPTIONS, SparkOptions
 from penstock.errors import ExecutionError
 from penstock.testing.brief import in_brief
+from penstock.testing.crash_folder import READER_LOG
 from penstock.testing.crash_report import CrashReport, Trial
 from penstock.testing.crash_script import CrashResults
 from penstock.testing.crashing import Workspace
@@ -100,7 +101,7 @@ class Outputs:
     def _session(self) -> SparkSession:
         running = self._started or SparkSession.getActiveSession()
         if running is None:
-            log = self._folder / "reader.log"
+            log = self._folder / READER_LOG
             with self._options.in_environment():  # to read the output, packages may be needed
                 running = quiet_session("penstock crashtest", log, short_lived=True)
             self._started = running

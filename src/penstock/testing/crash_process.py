@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,12 @@ from penstock.errors import ExecutionError
 from penstock.testing.crash_faults import BatchPoint
 
 DEFAULT_ARGUMENTS = ("{checkpoint}", "{output}")
+_PLACES = {"{checkpoint}": "checkpoint", "{output}": "output", "{work}": "."}
+"""The placeholders, and the paths that replace them, in the directory of a trial."""
+
+_PLACEHOLDER = re.compile(r"(?<![${])\{[A-Za-z_]\w*\}(?!\})")
+"""Matches `{word}`, but not `${word}` and `{{word}}`, which are of other template languages."""
+
 _JVM_OPTIONS = "JDK_JAVA_OPTIONS"
 _QUICK_JVM = "-XX:TieredStopAtLevel=1"
 """Disables the C2 compiler, which does not pay off in JVMs that run for seconds."""
@@ -75,8 +83,9 @@ class ScriptRun:
     """The configuration of the runs of a script.
 
     In the arguments, `{checkpoint}`, `{output}` and `{work}` are replaced by the paths of the
-    trial. `timeout` is the time limit of one run in seconds. `tell` is called with progress lines.
-    `options` are for the Spark session of the script.
+    trial; raises ExecutionError if they have another `{word}`. `timeout` is the time limit of one
+    run in seconds. `tell` is called with progress lines. `options` are for the Spark session of
+    the script.
     """
 
     script: Path
@@ -87,6 +96,16 @@ class ScriptRun:
     children: Children = field(default_factory=Children)
     options: SparkOptions = NO_OPTIONS
 
+    def __post_init__(self) -> None:
+        for argument in self.arguments:
+            for word in _PLACEHOLDER.findall(argument):
+                if word not in _PLACES:
+                    raise _unknown_placeholder(word, self.script)
+
+    def has(self, place: str) -> bool:
+        """Whether a placeholder is in the arguments."""
+        return any(place in argument for argument in self.arguments)
+
     def run(self, work: Path, record: Path, kill_at: BatchPoint | None = None) -> int:
         """Run the script once in a child process and return its exit code, negative for a signal.
 
@@ -94,11 +113,7 @@ class ScriptRun:
         `log_of(record)`. Raises ExecutionError if it does not end within the timeout, and
         TestInterruptedError if the test was interrupted.
         """
-        places = {
-            "{checkpoint}": str(work / "checkpoint"),
-            "{output}": str(work / "output"),
-            "{work}": str(work),
-        }
+        places = {place: str(work / path) for place, path in _PLACES.items()}
         arguments = [_filled_in(argument, places) for argument in self.arguments]
         at = "-" if kill_at is None else str(kill_at)
         command = [sys.executable, "-m", "penstock.testing.crash_child", str(record), at]
@@ -128,6 +143,16 @@ def _filled_in(argument: str, places: dict[str, str]) -> str:
     for place, path in places.items():
         argument = argument.replace(place, path)
     return argument
+
+
+def _unknown_placeholder(word: str, script: Path) -> ExecutionError:
+    similar = difflib.get_close_matches(word, _PLACES, n=1)
+    hint = f" Did you mean {similar[0]}?" if similar else ""
+    return ExecutionError(
+        f"{word} in the arguments of {script} is not a placeholder.{hint} The placeholders are "
+        f"{', '.join(_PLACES)}. Text in braces that is for the script itself has to be in a file "
+        "or an environment variable that it reads."
+    )
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:

@@ -1,16 +1,12 @@
 """Kills a script at every fault point and runs it again, for `penstock crashtest`.
 
-The folder of a test contains for each crash, by name: the directory NAME, which is `{work}` of
-its runs; `NAME.killed` and `NAME.restarted`, the fault points that these runs reached, with their
-output in `.log`; and `NAME.json` when the crash is finished. `crashtest.json` identifies the test.
+The files of a test are described in `crash_folder`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
-import shutil
 import signal
 import threading
 import time
@@ -22,18 +18,20 @@ from typing import Any
 
 from penstock.engine.faults import FaultPoint
 from penstock.errors import ExecutionError
+from penstock.testing import crash_folder
 from penstock.testing.crash_faults import (
     BatchPoint,
     choose_crash_points,
     delivered_again,
     not_crashed,
 )
+from penstock.testing.crash_folder import REFERENCE, name_of, new_directory, write
 from penstock.testing.crash_process import ScriptRun, TestInterruptedError, log_of
 from penstock.testing.crash_state import state_digest
 
 _TAIL = 1500
-_REFERENCE = "uncrashed"
-_IDENTITY = "crashtest.json"
+_FIRST_BATCH = BatchPoint(FaultPoint.BEFORE_OFFSET_LOG, 0)
+"""Reached by every run that begins with a new checkpoint and has input."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class CrashResults:
 
     @property
     def reference(self) -> Path:
-        return self.folder / _REFERENCE
+        return self.folder / REFERENCE
 
 
 def crash_test_script(
@@ -78,8 +76,9 @@ def crash_test_script(
 
     Crashes that are already finished in the folder are not repeated. A KeyboardInterrupt during
     the crashes ends the test early and returns the results so far; during the run without a crash
-    it is propagated. Raises ExecutionError if the script fails without a crash, runs no batch,
-    does not reach one of the `points` or does not end in time. `check_output` is called with the
+    it is propagated. Raises ExecutionError if the folder is not empty and not that of this test,
+    or if the script fails without a crash, runs no batch, does not reach one of the `points`, does
+    not end in time or uses one checkpoint for all runs. `check_output` is called with the
     directory of the run without a crash before the first crash, and its errors are propagated.
     """
     _claim_folder(run)
@@ -88,10 +87,10 @@ def crash_test_script(
     if not any(one.point is FaultPoint.AFTER_COMMIT_LOG for one in reached):
         raise ExecutionError(
             f"{run.script} ran no batch on Penstock, so there is nothing to crash. Check that it "
-            "has input and starts a streaming query."
+            "has input, starts a streaming query, and uses {checkpoint} as checkpointLocation."
         )
     missed = not_crashed(crash_points, points)
-    check_output(run.folder / _REFERENCE)
+    check_output(run.folder / REFERENCE)
     trials = _Trials(run, len(crash_points))
     trials.run_all(crash_points, jobs)
     finished = trials.finished(crash_points)
@@ -100,14 +99,8 @@ def crash_test_script(
     return CrashResults(run.folder, finished, missed, not_tried)
 
 
-def has_finished_crashes(folder: Path) -> bool:
-    """Whether a test in this folder can be resumed without repeating all of its crashes."""
-    others = {_IDENTITY, f"{_REFERENCE}.json"}
-    return any(file.name not in others for file in folder.glob("*.json"))
-
-
 def _claim_folder(run: ScriptRun) -> None:
-    """Write `crashtest.json`. Raises ExecutionError if the folder is that of another test."""
+    """Make this the folder of the test. Raises ExecutionError if it is not empty or another's."""
     tested = {
         "script": str(run.script.resolve()),
         "sha256": hashlib.sha256(run.script.read_bytes()).hexdigest(),
@@ -115,29 +108,21 @@ def _claim_folder(run: ScriptRun) -> None:
         # As a digest, because they may have secrets.
         "options": hashlib.sha256(repr(run.options.arguments()).encode()).hexdigest(),
     }
-    file = run.folder / _IDENTITY
-    if not file.exists():
-        _write(file, tested)
-    elif (found := json.loads(file.read_text())) != tested:
-        changed = ", ".join(key for key in tested if found.get(key) != tested[key])
-        raise ExecutionError(
-            f"{run.folder} has the runs of another crash test (other {changed}). Start a new test "
-            "without --resume."
-        )
+    crash_folder.claim(run.folder, tested)
 
 
 def _reference_run(run: ScriptRun) -> list[BatchPoint]:
     """Run the script without a crash, unless that is finished; returns the points it reached."""
-    record, finished = run.folder / f"{_REFERENCE}.reached", run.folder / f"{_REFERENCE}.json"
+    record, finished = run.folder / f"{REFERENCE}.reached", run.folder / f"{REFERENCE}.json"
     if not finished.exists():
         run.tell("running without a crash ...")
-        code = run.run(_new_directory(run.folder / _REFERENCE), _without_content(record))
+        code = run.run(new_directory(run.folder / REFERENCE), _without_content(record))
         if code != 0:
             tail = _tail(log_of(record))
             raise ExecutionError(
                 f"{run.script} exited with code {code} in the run without a crash:\n{tail}"
             )
-        _write(finished, {})
+        write(finished, {})
     return _read_points(record)
 
 
@@ -157,7 +142,7 @@ class _Trials:
         """Run the crashes that are not finished. Returns early on a KeyboardInterrupt."""
         unfinished = [one for one in crash_points if self._killed_run(one) is None]
         for crash_point in crash_points:
-            name = _name(crash_point)
+            name = name_of(crash_point)
             result = self._result(name)
             is_finished = crash_point not in unfinished
             if is_finished and result is not None and result["restart"] == name:
@@ -182,12 +167,12 @@ class _Trials:
         return [killed for killed in runs if killed is not None]
 
     def _try(self, crash_point: BatchPoint) -> None:
-        name, folder = _name(crash_point), self._run.folder
+        name, folder = name_of(crash_point), self._run.folder
         record = _without_content(folder / f"{name}.killed")
-        code = self._run.run(_new_directory(folder / name), record, crash_point)
+        code = self._run.run(new_directory(folder / name), record, crash_point)
         if code != -signal.SIGKILL:
-            why = f"was not killed but exited with code {code}: {_tail(log_of(record))}"
-            self._finish(crash_point, {"restart": name, "state": name, "error": why})
+            why = self._why_not_killed(crash_point, record, code)
+            self._finish(crash_point, {"restart": name, "state": name, "error": why}, "not killed")
             return
         state = state_digest(folder / name, _read_points(record))
         with self._lock:
@@ -195,14 +180,35 @@ class _Trials:
         error = self._restart(name) if sharing == name else None
         self._finish(crash_point, {"restart": sharing, "state": state, "error": error})
 
+    def _why_not_killed(self, crash_point: BatchPoint, record: Path, code: int) -> str:
+        """The error of a run that ended before it was killed.
+
+        Raises ExecutionError if it probably used the checkpoint of an earlier run, which is not an
+        error of the query that is tested.
+        """
+        if code != 0:
+            return f"was not killed but exited with code {code}: {_tail(log_of(record))}"
+        is_new = self._run.has("{work}") and _FIRST_BATCH in _read_points(record)
+        if not self._run.has("{checkpoint}") and not is_new:
+            raise ExecutionError(
+                f"{self._run.script} was to be killed at {crash_point}, but exited with code 0 "
+                "without reaching it. Its arguments have no {checkpoint}, so it may have used the "
+                "checkpoint of an earlier run, which is finished. Pass {checkpoint} to the script "
+                "and use it as checkpointLocation. If each run has a new checkpoint already, the "
+                "script does not reach this point in every run: test others with --point."
+            )
+        return "was not killed but exited with code 0: this run did not reach the fault point again"
+
     def _restart(self, name: str) -> str | None:
         """Run the script again in the directory of a crash; returns its error, None if it ends."""
         record = _without_content(self._run.folder / f"{name}.restarted")
         code = self._run.run(self._run.folder / name, record)
         return None if code == 0 else f"exited with code {code}: {_tail(log_of(record))}"
 
-    def _finish(self, crash_point: BatchPoint, result: dict[str, Any]) -> None:
-        _write(self._run.folder / f"{_name(crash_point)}.json", result)
+    def _finish(
+        self, crash_point: BatchPoint, result: dict[str, Any], outcome: str = "killed"
+    ) -> None:
+        write(self._run.folder / f"{name_of(crash_point)}.json", result)
         with self._lock:
             self._done += 1
             self._done_now += 1
@@ -211,18 +217,18 @@ class _Trials:
             of_batch = "" if crash_point.batch_id < 0 else f" of batch {crash_point.batch_id}"
             ahead = f", about {_rough(seconds)} left" if left else ""
             self._run.tell(
-                f"{self._done} of {self._total}: killed at {crash_point.point.value}"
+                f"{self._done} of {self._total}: {outcome} at {crash_point.point.value}"
                 f"{of_batch}{ahead}"
             )
 
     def _result(self, name: str) -> dict[str, Any] | None:
         """The content of `NAME.json`, None if the crash is not finished."""
         file = self._run.folder / f"{name}.json"
-        return json.loads(file.read_text()) if file.exists() else None
+        return crash_folder.read(file, "restart", "state", "error") if file.exists() else None
 
     def _killed_run(self, crash_point: BatchPoint) -> KilledRun | None:
         """The result of a crash; None if it, or the restart that it shares, is not finished."""
-        folder, own = self._run.folder, _name(crash_point)
+        folder, own = self._run.folder, name_of(crash_point)
         result = self._result(own)
         restart = None if result is None else self._result(result["restart"])
         if result is None or restart is None or restart["restart"] != result["restart"]:
@@ -234,27 +240,9 @@ class _Trials:
         return KilledRun(crash_point, folder / name, again, restart["error"], shared=name != own)
 
 
-def _name(crash_point: BatchPoint) -> str:
-    return str(crash_point).replace(":", "_")
-
-
-def _new_directory(path: Path) -> Path:
-    """Create an empty directory; files that an interrupted run left in it are removed."""
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir()
-    return path
-
-
 def _without_content(record: Path) -> Path:
     record.unlink(missing_ok=True)
     return record
-
-
-def _write(file: Path, document: dict[str, Any]) -> None:
-    """Write a JSON file atomically."""
-    written = file.with_name(f"{file.name}.new")
-    written.write_text(json.dumps(document))
-    written.replace(file)
 
 
 def _read_points(file: Path) -> list[BatchPoint]:
