@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -11,7 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import StreamingQuery, read_stream, write_stream
+from penstock.spark.jvm.failures import error_class
+from penstock.spark.jvm.gateway import Jvm
 from tests.streams import LineFiles, Numbers, column
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+ENGINES = ("spark", "penstock")
+_OF_THE_RUN = ("Created Time", "Last Access", "Created By", "transient_lastDdlTime")
 
 
 @pytest.fixture
@@ -120,7 +130,7 @@ def test_a_table_can_be_streamed_from_and_to(
         session.sql("DROP TABLE source_table")
 
 
-@pytest.mark.parametrize("engine", ["spark", "penstock"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_session_that_has_read_the_table_sees_what_is_written_to_it_afterwards(
     session: SparkSession, checkpoint: Path, tmp_path: Path, table: str, engine: str
 ) -> None:
@@ -136,3 +146,220 @@ def test_a_session_that_has_read_the_table_sees_what_is_written_to_it_afterwards
         seen.append(column(session.table(table)))
     query.stop()
     assert seen == [[], ["a"], ["a", "b"]]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a new table is written: the rows, made of those of a rate source, and the settings."""
+
+    rows: Callable[[DataFrame], DataFrame] = lambda rate: rate
+    options: dict[str, Any] = field(default_factory=dict)
+    clustering: list[str] | None = None
+
+    def run(self, engine: str, rate: DataFrame, checkpoint: Path, table: str) -> None:
+        """Run the query until it has ended."""
+        rows = self.rows(rate)
+        writer: Any = rows.writeStream if engine == "spark" else write_stream(rows)
+        if self.clustering is not None:
+            writer = writer.clusterBy(*self.clustering)
+        writer = writer.option("checkpointLocation", str(checkpoint / engine)).trigger(once=True)
+        writer.toTable(table, **self.options).awaitTermination()
+
+
+def vectors(rate: DataFrame) -> DataFrame:
+    """A column of a user-defined type."""
+    from pyspark.ml.functions import array_to_vector
+
+    return rate.select(array_to_vector(F.array(F.col("value").cast("double"))).alias("v"))
+
+
+def with_part(name: str) -> Callable[[DataFrame], DataFrame]:
+    return lambda rate: rate.select("value", (F.col("value") % 2).alias(name))
+
+
+def with_struct(rate: DataFrame) -> DataFrame:
+    return rate.selectExpr("value", "named_struct('b', value % 2) as a")
+
+
+def names(writings: dict[str, Writing]) -> list[Any]:
+    """The names as parameters of a test; clusterBy is skipped where Spark does not have it."""
+    since = pytest.mark.since("4.0", "clusterBy")
+    return [
+        pytest.param(name, marks=() if writing.clustering is None else since)
+        for name, writing in writings.items()
+    ]
+
+
+TABLES = {
+    "watermark": Writing(lambda rate: rate.withWatermark("timestamp", "5 seconds")),
+    "metadata": Writing(lambda rate: rate.select(F.col("value").alias("v", metadata={"k": 1}))),
+    "comment": Writing(
+        lambda rate: rate.select(F.col("value").alias("v", metadata={"comment": "it's \\"}))
+    ),
+    "characters": Writing(lambda rate: rate.sparkSession.readStream.table("characters")),
+    "user-defined type": Writing(vectors),
+    "variable in a name": Writing(
+        lambda rate: rate.select(F.col("value").alias("${spark.app.name}"))
+    ),
+    "data source by class": Writing(
+        options={"format": "org.apache.spark.sql.execution.datasources.json.JsonFileFormat"}
+    ),
+    "partitions": Writing(with_part("p q"), {"partitionBy": "p q", "format": "json"}),
+    "partitions in another case": Writing(with_part("p"), {"partitionBy": "P"}),
+    "partitions with a dot": Writing(with_part("a.b"), {"partitionBy": "a.b"}),
+    "clusters": Writing(with_part("p"), clustering=["p", "value"]),
+    "clusters in another case": Writing(with_part("p"), clustering=["P"]),
+    "clusters of no columns": Writing(clustering=[]),
+}
+
+
+@pytest.fixture
+def characters(session: SparkSession) -> Iterator[None]:
+    """A table with columns of CHAR and VARCHAR."""
+    columns = "c CHAR(3), v VARCHAR(4), s STRUCT<c: CHAR(2)>"
+    session.sql(f"CREATE TABLE characters ({columns}) USING parquet")
+    session.sql("INSERT INTO characters VALUES ('a', 'b', named_struct('c', 'd'))")
+    yield
+    session.sql("DROP TABLE characters")
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", names(TABLES))
+@pytest.mark.usefixtures("characters")
+def test_a_new_table_is_the_one_that_spark_creates(
+    session: SparkSession, checkpoint: Path, table: str, name: str
+) -> None:
+    described = []
+    for engine in ENGINES:
+        TABLES[name].run(engine, rate(session), checkpoint, table)
+        described.append(description(session, table))
+        session.sql(f"DROP TABLE {table}")
+    assert described[1] == described[0]
+
+
+def rate(session: SparkSession) -> DataFrame:
+    return session.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+
+
+def description(session: SparkSession, table: str) -> dict[str, Any]:
+    """What the catalog has of a table, and its rows."""
+    described = session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    properties = session.sql(f"SHOW TBLPROPERTIES {table}").collect()
+    rows = session.table(table)
+    return {
+        "schema": rows.schema.json(),
+        "details": [tuple(row) for row in described if row[0] not in _OF_THE_RUN],
+        "properties": sorted(tuple(row) for row in properties if row[0] not in _OF_THE_RUN),
+        "rows": rows.count() if "timestamp" in rows.columns else sorted(map(str, rows.collect())),
+    }
+
+
+REFUSED = {
+    "unknown format": Writing(options={"format": "nosuch"}),
+    "unknown format with a hyphen": Writing(options={"format": "no-such"}),
+    "no columns": Writing(lambda rate: rate.select()),
+    "two columns of one name": Writing(lambda rate: rate.selectExpr("value as a", "value as A")),
+    "variable in the path": Writing(options={"path": "${spark.app.name}"}),
+    "unknown partition": Writing(options={"partitionBy": "nope"}),
+    "partition in a struct": Writing(with_struct, {"partitionBy": "a.b"}),
+    "partitions of all columns": Writing(
+        lambda rate: rate.select("value"), {"partitionBy": "value"}
+    ),
+    "unknown cluster": Writing(clustering=["nope"]),
+    "cluster in a struct": Writing(with_struct, clustering=["a.b"]),
+    "cluster with a dot": Writing(with_part("a.b"), clustering=["a.b"]),
+}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", names(REFUSED))
+def test_a_table_that_cannot_be_created_fails_as_with_spark(
+    session: SparkSession, checkpoint: Path, table: str, name: str
+) -> None:
+    failures = []
+    for engine in ENGINES:
+        with pytest.raises(Exception) as caught:  # noqa: PT011  # any, to be compared
+            REFUSED[name].run(engine, rate(session), checkpoint, table)
+        condition = error_class(caught.value, Jvm.of(session).line)
+        failures.append((type(caught.value), condition))
+        assert not session.catalog.tableExists(table)
+    assert failures[1] == failures[0]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_new_table_keeps_the_watermark_for_queries_that_read_it(
+    session: SparkSession, checkpoint: Path, table: str, engine: str
+) -> None:
+    TABLES["watermark"].run(engine, rate(session), checkpoint, table)
+    windows = session.readStream.table(table).groupBy(F.window("timestamp", "10 seconds")).count()
+    writer = write_stream(windows).format("noop").outputMode("append").trigger(once=True)
+    writer.option("checkpointLocation", str(checkpoint / "of the windows"))
+    writer.start().awaitTermination()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("characters")
+def test_a_new_table_has_the_length_checks_of_the_stream(
+    session: SparkSession, checkpoint: Path, table: str, engine: str
+) -> None:
+    TABLES["characters"].run(engine, rate(session), checkpoint, table)
+    with pytest.raises(Exception, match=r"EXCEED_\w*LENGTH"):
+        session.sql(f"INSERT INTO {table} VALUES ('a', 'too long', named_struct('c', 'd'))")
+
+
+@pytest.mark.since("4.0", "Python data sources")
+def test_the_format_of_a_new_table_can_be_a_python_data_source_with_a_hyphen(
+    spark: SparkSession, session: SparkSession, checkpoint: Path, table: str
+) -> None:
+    session.dataSource.register(hyphenated())
+    activate(session)  # Spark's own writer looks the format up in the active session
+    try:
+        described = []
+        for engine in ENGINES:
+            Writing(options={"format": "my-sink"}).run(engine, rate(session), checkpoint, table)
+            described.append(description(session, table))
+            session.sql(f"DROP TABLE {table}")
+        assert described[1] == described[0]
+    finally:
+        activate(spark)
+
+
+def activate(session: SparkSession) -> None:
+    Jvm.of(session).cls("ClassicSession").setActiveSession(session._jsparkSession)
+
+
+def hyphenated() -> type[DataSource]:
+    """A Python data source that discards its rows."""
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceReader,
+        DataSourceStreamWriter,
+        WriterCommitMessage,
+    )
+
+    class Reader(DataSourceReader):
+        def read(self, partition: Any) -> Iterator[tuple[Any, ...]]:
+            return iter(())
+
+    class Writer(DataSourceStreamWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
+    class MySink(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "my-sink"
+
+        def schema(self) -> str:
+            return "timestamp timestamp, value long"
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return Reader()
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+            return Writer()
+
+    return MySink

@@ -61,7 +61,7 @@ def _udf(sink: str) -> Callable[[Stage], None]:
             name = f"udf_{stage.engine.name}"
             stage.query = stage.writer(rows).format("memory").queryName(name).start()
         elif sink == "table":
-            stage.query = stage.writer(rows).toTable(f"udf_table_{stage.engine.name}")
+            stage.query = stage.writer(rows).toTable("udf_table")
         else:
             stage.run(rows, sink)
             return

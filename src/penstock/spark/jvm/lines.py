@@ -213,6 +213,9 @@ _4_0 = _older(
         "StreamingDataSourceV2Relation": (
             "table, output, catalog, identifier, options, metadataPath"
         ),
+        "UnresolvedTableSpec": (
+            "properties, provider, optionExpression, location, comment, collation, serde, external"
+        ),
         "WriteToStreamStatement": (
             "userSpecifiedName, userSpecifiedCheckpointLocation, useTempCheckpointLocation, "
             "recoverFromCheckpointLocation, sink, outputMode, hadoopConf, isContinuousTrigger, "
@@ -232,6 +235,8 @@ _3_5 = _older(
     _4_0,
     "3.5",
     absent=(
+        "ClusterByTransform",
+        "ColumnDefinition",
         "OperatorStateMetadataFiles",
         "PythonDataSourceV2",
         "StateCheckpointInfo",
@@ -269,6 +274,7 @@ _3_5 = _older(
         "QueryManager": f"{_SQL}.streaming.StreamingQueryManager",
     },
     new={
+        "CreateTable": "name, tableSchema, partitioning, tableSpec, ignoreIfExists",
         "IncrementalExecution": (
             "sparkSession, logicalPlan, outputMode, checkpointLocation, queryId, runId, "
             "currentBatchId, prevOffsetSeqMetadata, offsetSeqMetadata, watermarkPropagator"
@@ -281,6 +287,9 @@ _3_5 = _older(
         ),
         "StreamingDataSourceV2Relation": (
             "output, scan, stream, catalog, identifier, startOffset, endOffset"
+        ),
+        "UnresolvedTableSpec": (
+            "properties, provider, optionExpression, location, comment, serde, external"
         ),
     },
     methods={

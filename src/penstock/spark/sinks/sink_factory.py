@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,12 +23,9 @@ from penstock.spark.sinks.batch_sinks import (
     V2Sink,
 )
 from penstock.spark.sinks.many_sinks import ManySinks, SinkSpec
+from penstock.spark.sinks.new_table import CLUSTERING_KEY, NewTable, create_table
 
-_TIMESTAMP = re.compile(
-    r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\bTIMESTAMP(?=$|[,>]| NOT NULL| COMMENT)"
-)
 _VIEWS = ("VIEW", "METRIC_VIEW")
-_CLUSTERING_KEY = "__clustering_columns"
 _TEMPORARY_CHECKPOINT = ("memory", "foreach", "foreachBatch", "console", "noop")
 
 
@@ -174,11 +170,11 @@ class SinkFactory:
 
     def _v1(self, options: Mapping[str, str], catalog_table: Any | None) -> SparkSink:
         jvm = self._jvm
-        cleaned = {k: v for k, v in options.items() if k != _CLUSTERING_KEY}
+        cleaned = {k: v for k, v in options.items() if k != CLUSTERING_KEY}
         if self._request.clustering_columns is not None:
             columns = self._normalize(self._request.clustering_columns, "Clustering")
             encode = jvm.cls("DataSourceUtils")
-            cleaned[_CLUSTERING_KEY] = encode.encodePartitioningColumns(jvm.seq(columns))
+            cleaned[CLUSTERING_KEY] = encode.encodePartitioningColumns(jvm.seq(columns))
         partitions = self._normalize(self._request.partition_columns or (), "Partition")
         source = jvm.new(
             "DataSource",
@@ -208,23 +204,24 @@ class SinkFactory:
         resolved = state.analyzer().CatalogAndIdentifier().unapply(parts).get()
         catalog, identifier = resolved._1(), resolved._2()
         if not catalog.tableExists(identifier):
-            self._create_table(table_name)
+            self._create_table(parts)
         return catalog, identifier, catalog.loadTable(identifier)
 
-    def _create_table(self, table_name: str) -> None:
+    def _create_table(self, name_parts: Any) -> None:
         """Create it with the columns of the stream, all of them nullable."""
         request = self._request
-        columns = _with_time_zones(self._df._jdf.schema().asNullable().toDDL())
-        statement = [f"CREATE TABLE {table_name} ({columns}) USING {request.format}"]
-        if request.partition_columns:
-            statement.append(f"PARTITIONED BY ({_quoted(request.partition_columns)})")
-        if request.clustering_columns:
-            statement.append(f"CLUSTER BY ({_quoted(request.clustering_columns)})")
-        path = request.option("path")
-        if path is not None:
-            escaped = path.replace("\\", "\\\\").replace("'", "\\'")
-            statement.append(f"LOCATION '{escaped}'")
-        self._spark.sql(" ".join(statement))
+        clustering = request.clustering_columns
+        table = NewTable(
+            name_parts,
+            schema=self._df._jdf.schema(),
+            provider=request.format,
+            location=request.option("path"),
+            partition_columns=request.partition_columns or (),
+            clustering_columns=(
+                None if clustering is None else self._normalize(clustering, "Clustering")
+            ),
+        )
+        create_table(self._jvm, self.jsession, table)
 
     def _v1_table(self, table_name: str, table: Any) -> SinkChoice:
         if str(table.tableType().name()) in _VIEWS:
@@ -277,17 +274,3 @@ class SinkFactory:
 
     def _is(self, obj: Any, class_name: str) -> bool:
         return self._jvm.is_instance(obj, class_name)
-
-
-def _with_time_zones(columns: str) -> str:
-    """Column definitions that do not depend on the setting of what TIMESTAMP is.
-
-    Names in backquotes, comments, and columns of the name TIMESTAMP are left as they are.
-    """
-    return _TIMESTAMP.sub(
-        lambda found: "TIMESTAMP_LTZ" if found[0] == "TIMESTAMP" else found[0], columns
-    )
-
-
-def _quoted(columns: Sequence[str]) -> str:
-    return ", ".join("`" + column.replace("`", "``") + "`" for column in columns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.spark.jvm.class_tables.spark_packages import SQL, STREAMING
+from penstock.spark.jvm.class_tables.spark_packages import CATALYST, SQL, STREAMING
 from penstock.spark.jvm.internals import InternalClass
+
+_NEW_TABLES = "tables that toTable creates"
 
 CONNECTOR_CLASSES: dict[str, InternalClass] = {
     # Sources and sinks
@@ -117,5 +119,44 @@ CONNECTOR_CLASSES: dict[str, InternalClass] = {
     ),
     "StreamWriterCommitProgress": InternalClass(
         f"{SQL}.execution.datasources.v2.StreamWriterCommitProgress", "rows a V2 sink wrote"
+    ),
+    # New tables
+    "CreateTable": InternalClass(
+        f"{CATALYST}.plans.logical.CreateTable",
+        _NEW_TABLES,
+        new="name, columns, partitioning, tableSpec, ignoreIfExists",
+    ),
+    "UnresolvedIdentifier": InternalClass(
+        f"{CATALYST}.analysis.UnresolvedIdentifier", _NEW_TABLES, new="nameParts, allowTemp"
+    ),
+    "UnresolvedTableSpec": InternalClass(
+        f"{CATALYST}.plans.logical.UnresolvedTableSpec",
+        _NEW_TABLES,
+        new=(
+            "properties, provider, optionExpression, location, comment, collation, serde, "
+            "external, constraints"
+        ),
+    ),
+    "OptionList": InternalClass(f"{CATALYST}.plans.logical.OptionList", _NEW_TABLES, new="options"),
+    "ColumnDefinition": InternalClass(
+        f"{CATALYST}.plans.logical.ColumnDefinition",
+        _NEW_TABLES,
+        methods="fromV1Column(col, parser)",
+    ),
+    "CatalogV2Implicits": InternalClass(
+        f"{SQL}.connector.catalog.CatalogV2Implicits",
+        _NEW_TABLES,
+        methods="PartitionTypeHelper(partitionColumns)",
+    ),
+    "PartitionTypeHelper": InternalClass(
+        f"{SQL}.connector.catalog.CatalogV2Implicits$PartitionTypeHelper",
+        _NEW_TABLES,
+        methods="asTransforms()",
+    ),
+    "FieldReference": InternalClass(
+        f"{SQL}.connector.expressions.FieldReference", _NEW_TABLES, methods="apply(column)"
+    ),
+    "ClusterByTransform": InternalClass(
+        f"{SQL}.connector.expressions.ClusterByTransform", _NEW_TABLES, new="columnNames"
     ),
 }
