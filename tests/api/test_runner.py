@@ -46,6 +46,15 @@ query.awaitTermination()
 """
 
 
+WITH_OWN_HANDLER = """
+import signal
+from pyspark.sql import SparkSession
+
+signal.signal(signal.SIGTERM, lambda number, frame: print("own handler"))
+SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+signal.raise_signal(signal.SIGTERM)
+"""
+
 LIKE_SPARK = r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN "
 """The prefix of a line in Spark's log."""
 
@@ -209,3 +218,10 @@ def test_an_error_outside_of_a_batch_is_not_blamed_on_the_checkpoint(
 ) -> None:
     setattr(error, "checkpoint", "file:/data/c")  # noqa: B010, only some classes declare it
     assert advice(error, Path("job.py"), [], NO_OPTIONS) == lines
+
+
+def test_a_handler_that_the_script_has_set_before_its_session_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(WITH_OWN_HANDLER)
+    command = [sys.executable, "-m", "penstock.cli", "run", str(tmp_path / "job.py")]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "own handler\n"), ended.stderr

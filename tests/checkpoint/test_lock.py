@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -297,3 +298,31 @@ def looked_at(checkpoint: Path) -> Iterator[None]:
 
 def _die(*args: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_forked_child_does_not_keep_the_lock(checkpoint: Path, is_killed: bool) -> None:
+    """A killed parent closes its file without releasing the lock."""
+    held = CheckpointLock(checkpoint, "query q")
+    held.acquire()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        os.write(write, b"forked")
+        signal.pause()
+        os._exit(0)
+    os.close(write)
+    try:
+        assert os.read(read, 10) == b"forked"
+        assert current_holder(checkpoint) is not None
+        if is_killed:
+            held._close()
+        else:
+            held.release()
+        assert current_holder(checkpoint) is None
+    finally:
+        os.close(read)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -64,6 +64,15 @@ if __name__ == "__main__":
         print(pool.map(double, [1, 2, 3]))
 """
 
+FORKING = """
+import multiprocessing, time
+child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+child.start()
+child.terminate()
+child.join()
+print(child.exitcode)
+"""
+
 CHAINED = """
 import logging, warnings
 logging.getLogger("of.the.script").warning("bare")
@@ -161,6 +170,7 @@ def test_python_safe_path_is_respected(folder: Path) -> None:
         (EXITING_HOOK, 9),
         (AFTER_THE_END, 4),
         (SPAWNING, 0),
+        (FORKING, 0),
         ("# coding: latin-1\nprint(ascii('\xe9'), __doc__)\n", 0),
     ],
 )

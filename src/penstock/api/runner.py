@@ -136,6 +136,8 @@ class _Stopper:
         """The first signal received."""
         self._is_over = False
         self._finished = threading.Event()
+        self._process = os.getpid()
+        self._before: dict[int, Any] = {}
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -146,22 +148,27 @@ class _Stopper:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
-        self._listen()
+        self._before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         try:
-            # A new SparkContext installs its own SIGINT handler, which cancels every job.
-            with _after_context_start(lambda _: self._listen()):
+            with _after_context_start(self._take_back_interrupts):
                 yield
         finally:
             self._finished.set()
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for number in _SIGNALS:
+                self._restore(number)
 
-    def _listen(self) -> None:
-        for number in _SIGNALS:
-            signal.signal(number, self._on_signal)
+    def _take_back_interrupts(self, _: SparkContext) -> None:
+        """A new SparkContext installs its own SIGINT handler, which cancels every job."""
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    def _restore(self, number: int) -> None:
+        signal.signal(number, self._before[number] or signal.SIG_DFL)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a forked child, as of multiprocessing
+            self._restore(number)
+            os.kill(os.getpid(), number)
+            return
         if self._is_over:
             raise KeyboardInterrupt
         self.signal = self.signal or number

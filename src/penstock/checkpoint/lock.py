@@ -1,7 +1,8 @@
 """The advisory lock on a local checkpoint.
 
 A Penstock query holds the lock on `.penstock/lock` while it runs; the operating system releases it
-when the process ends, so it is never stale. A command that changes the checkpoint takes the same
+when the process ends, so it is never stale: a forked child, as of `multiprocessing`, does not keep
+it. A command that changes the checkpoint takes the same
 lock. A lock held on another machine is detected only if the file system supports `flock` across
 machines.
 """
@@ -19,6 +20,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from weakref import WeakSet
 
 from penstock.checkpoint.own_files import (
     OWN_DIRECTORY,
@@ -68,6 +70,7 @@ class CheckpointLock:
         for _ in range(_ATTEMPTS):
             self._descriptor = self._take()
             if self._descriptor is not None:
+                _held.add(self)
                 return None
             holder = _holder_at(self._path)
             if holder is not None and holder != _UNKNOWN_HOLDER:
@@ -115,8 +118,16 @@ class CheckpointLock:
         if self._descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
-            os.close(self._descriptor)
-            self._descriptor = None
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child may have just been forked
+            self._close()
+
+    def _close(self) -> None:
+        """Close the file, and with it the lock if no other process has the same open file."""
+        descriptor, self._descriptor = self._descriptor, None
+        _held.discard(self)
+        if descriptor is not None:
+            os.close(descriptor)
 
     def __enter__(self) -> CheckpointLock:
         self.acquire()
@@ -129,6 +140,18 @@ class CheckpointLock:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+_held: WeakSet[CheckpointLock] = WeakSet()
+
+
+def _forget_held() -> None:
+    """In a forked child: the open files are those of the parent, and keep its locks."""
+    for lock in list(_held):
+        lock._close()
+
+
+os.register_at_fork(after_in_child=_forget_held)
 
 
 def hold_for_query(root: Path, query: str) -> CheckpointLock | None:
