@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.engine.batch_context import BatchContext
@@ -46,14 +46,14 @@ def after_offsets(execution: StreamExecution, offsets: Mapping[int, Any]) -> Sto
     def condition(context: BatchContext) -> bool:
         nonlocal has_warned
         sources = list(dict.fromkeys(execution.logical_plan.sources))
-        known = [context.end_offsets.get(source) for source in sources]
-        reached = [None if offset is None else json.loads(offset.json) for offset in known]
-        problem = _problem(offsets, reached)
+        known = {n: context.end_offsets.get(sources[n]) for n in offsets if n < len(sources)}
+        reached = {n: json.loads(offset.json) for n, offset in known.items() if offset is not None}
+        problem = _problem(offsets, reached, len(sources))
         if problem is not None and not has_warned:
             _logger.warning("stop_after(offsets=...) has no effect: %s", problem)
             has_warned = True
         return problem is None and all(
-            reached[number] is not None and _is_reached(reached[number], wanted)
+            number in reached and _is_reached(reached[number], wanted)
             for number, wanted in offsets.items()
         )
 
@@ -68,19 +68,19 @@ def check_seconds(time: object) -> None:
         raise ValueError(f"time of stop_after must not be negative: {time}")
 
 
-def _problem(wanted: Mapping[int, Any], reached: Sequence[Any]) -> str | None:
+def _problem(wanted: Mapping[int, Any], reached: Mapping[int, Any], sources: int) -> str | None:
     """Why the sources can never reach the wanted offsets; None if they can."""
-    missing = [number for number in wanted if number >= len(reached)]
+    missing = [number for number in wanted if number >= sources]
     if missing:
         return (
             f"the query has no source {', '.join(map(str, missing))}. Its sources are numbered "
-            f"from 0 to {len(reached) - 1}."
+            f"from 0 to {sources - 1}."
         )
-    for number, offset in wanted.items():
-        if reached[number] is not None and _form(reached[number]) != _form(offset):
+    for number, offset in reached.items():
+        if _form(offset) != _form(wanted[number]):
             return (
-                f"an offset of source {number} has another form than {json.dumps(offset)}, such as "
-                f"{json.dumps(reached[number])}."
+                f"an offset of source {number} has another form than {json.dumps(wanted[number])}, "
+                f"such as {json.dumps(offset)}."
             )
     return None
 
