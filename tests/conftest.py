@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -24,6 +25,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Allow what PySpark before 4.2 does: it leaves the sockets of a result to be collected."""
     if version_number(pyspark.__version__) < (4, 2):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Keep pytest's format of captured records.
+
+    After an error with a query context, PySpark has a logger that does not propagate. pytest adds
+    its handlers to such loggers, and this one sets a format of its own, in JSON, on each handler.
+    """
+    plugin: Any = session.config.pluginmanager.get_plugin("logging-plugin")
+    if plugin is not None:
+        for handler in (plugin.caplog_handler, plugin.report_handler):
+            handler.setFormatter = lambda formatter: None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -337,14 +336,12 @@ def test_a_query_whose_session_does_not_answer_ends(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_query_is_restarted_after_an_error_without_a_text(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     class ApiError(Exception):
         def __str__(self) -> str:
             raise AttributeError("response")
 
-    for handler in logging.getLogger().handlers:  # PySpark's formatter shows errors by str()
-        monkeypatch.setattr(handler, "formatter", logging.Formatter())
     restarting = restarted_once()
     restarting.errors = [ApiError()]
     query = restarting.start()

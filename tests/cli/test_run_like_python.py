@@ -66,8 +66,14 @@ if __name__ == "__main__":
 
 FORKING = """
 import multiprocessing, time
-child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+fork = multiprocessing.get_context("fork")
+started = fork.Event()
+def work():
+    started.set()
+    time.sleep(60)
+child = fork.Process(target=work)
 child.start()
+started.wait()
 child.terminate()
 child.join()
 print(child.exitcode)

@@ -26,10 +26,9 @@ _logger = logging.getLogger("some.application")
 
 
 @pytest.fixture(autouse=True)
-def _default_logging(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Use the default format, which PySpark may have replaced, and restore the record factory."""
+def _default_logging() -> Iterator[None]:
+    """Restore the record factory."""
     before = logging.getLogRecordFactory()
-    caplog.handler.setFormatter(logging.Formatter())
     leave_query()
     yield
     leave_query()
