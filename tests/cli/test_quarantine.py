@@ -114,7 +114,10 @@ def test_retry_of_a_file_that_is_gone_and_of_an_output_with_other_files(
 ) -> None:
     job = Job(tmp_path)
     job.run()
-    for other in ("aside", "out"):
+    by_batch = tmp_path / "by-batch" / "batch=0"
+    by_batch.mkdir(parents=True)
+    (by_batch / "rows.parquet").touch()
+    for other in ("aside", "out", "by-batch"):
         refused = job.retry("--output", str(tmp_path / other))
         assert refused.exit_code == 2, refused.output
         assert "is not the output of a retry: it has" in " ".join(refused.output.split())

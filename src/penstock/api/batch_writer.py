@@ -79,15 +79,17 @@ class BatchWriter(PythonSink):
     @property
     def batch_directories(self) -> str | None:
         """With `by_batch`, the directory of each batch, without the batch id; else None."""
-        path = next((value for key, value in self.settings.items() if key.lower() == _PATH), None)
-        if self.batch_column is None or path is None or self.table_name is not None:
+        if self.batch_column is None or self._path is None or self.table_name is not None:
             return None
-        return f"{path.rstrip('/')}/{self.batch_column}="
+        return f"{self._path.rstrip('/')}/{self.batch_column}="
+
+    @property
+    def _path(self) -> str | None:
+        return next((value for key, value in self.settings.items() if key.lower() == _PATH), None)
 
     def secret_options(self) -> Mapping[str, str]:
         return self.settings
 
     def __str__(self) -> str:
-        lower = {key.lower(): value for key, value in self.settings.items()}
-        target = self.table_name or lower.get(_PATH) or ""
+        target = self.table_name or self._path or ""
         return f"BatchWriter[{' '.join(filter(None, (self.source, target)))}]"

@@ -33,8 +33,8 @@ _CHECKPOINT_CONDITIONS = (
     "STREAMING_STATEFUL_OPERATOR_",
 )
 
-# Errors of a checkpoint whose files are in order. Their text says what to do.
-_SAYS_WHAT_TO_DO = (
+# Errors of the program, the sink or a second query. The files of the checkpoint are in order.
+_NOT_IN_THE_FILES = (
     ConcurrentUpdateError,
     SinkAheadError,
     SinkRenamedError,
@@ -71,7 +71,7 @@ def advice(
     """The lines that name the batch, the checkpoint and the next command to run.
 
     Empty if the error has no checkpoint. Recommends `penstock bisect` for a batch that failed, and
-    `penstock checkpoint verify` otherwise, unless the error says by itself what to do.
+    `penstock checkpoint verify` otherwise, unless it would find nothing.
     """
     checkpoint = getattr(error, "checkpoint", None)
     if not isinstance(checkpoint, str):
@@ -79,7 +79,7 @@ def advice(
     place = _as_argument(checkpoint)
     cause = error.cause if isinstance(error, StreamingQueryException) else error
     batch = getattr(error, "batch_id", None)
-    if isinstance(cause, _SAYS_WHAT_TO_DO):
+    if isinstance(cause, _NOT_IN_THE_FILES):
         return [f"penstock: the checkpoint is {place}."]
     verify = f"    penstock checkpoint verify {place}"
     if _is_checkpoint_error(cause):

@@ -13,12 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery as PySparkStreamingQuery
 from penstock.api.arguments import check_timeout
 from penstock.api.exceptions import StreamingQueryException
 from penstock.api.pyspark_progress import as_pyspark
-from penstock.api.stop_conditions import (
-    StopCondition,
-    after_batches,
-    after_offsets,
-    check_seconds,
-)
+from penstock.api.stop_conditions import StopCondition, after_batches, after_offsets, check_seconds
 from penstock.engine.following import Followers
 from penstock.engine.stream_execution import StreamExecution
 from penstock.errors import StreamFailedError
